@@ -41,6 +41,8 @@ type Route struct {
 	Person     bool              // services are refused: a person is needed
 	Key        MerchantKey       // which key of a merchant
 	Menu       Menu              // the route's entry in the navigation
+	Request    any               // the struct that it is read into; nil = it has none, or is an act's
+	Answer     any               // the struct that answers it; nil = not JSON
 }
 
 // fragment reports whether only the console's own script reads the route: a part of a page, or

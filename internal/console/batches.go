@@ -81,29 +81,34 @@ func BatchList(name string) (spec *list.Spec, object string) {
 
 // BatchWish names the rows of a batch, by a filter or by their ids.
 type BatchWish struct {
-	Action string
-	Filter *BatchFilter
+	Action string       `json:"action" required:"true" max:"64" doc:"What is done to each row: resend, query, rerun, redrive or close."`
+	Filter *BatchFilter `json:"filter" says:"use an object" doc:"The rows, by a filter."`
 	// IDs are public: order numbers, ids of notifications, of compensations and of exceptions.
-	IDs []string
+	IDs    []string `json:"ids" doc:"The rows, by their order numbers or ids."`
+	Reason string   `json:"reason" max:"10000" doc:"Not stored: it is given when the batch starts."`
 }
 
 // BatchFilter filters the rows; empty fields do not filter.
-type BatchFilter struct{ State, Merchant, Supplier, Cause, Kind, From, To string }
-
-// Fields are the names of the fields.
-func (f *BatchFilter) Fields() []string {
-	return []string{"state", "merchant", "supplier", "cause", "kind", "from", "to"}
+type BatchFilter struct {
+	State    string `json:"state" max:"256" doc:"Their state."`
+	Merchant string `json:"merchant" max:"256" doc:"The merchant's code."`
+	Supplier string `json:"supplier" max:"256" doc:"The supplier's code."`
+	Cause    string `json:"cause" max:"256" doc:"Why they failed."`
+	Kind     string `json:"kind" max:"256" doc:"Their kind."`
+	From     string `json:"from" max:"256" doc:"Created at or after this time (RFC 3339)."`
+	To       string `json:"to" max:"256" doc:"Created before this time (RFC 3339)."`
 }
 
-func (f *BatchFilter) field(name string) *string {
-	return map[string]*string{
-		"state": &f.State, "merchant": &f.Merchant, "supplier": &f.Supplier, "cause": &f.Cause, "kind": &f.Kind, "from": &f.From,
-		"to": &f.To,
-	}[name]
+// terms are the filter's conditions besides the time.
+func (f *BatchFilter) terms() []list.Term {
+	return []list.Term{
+		{Word: "state", Value: f.State},
+		{Word: "merchant", Value: f.Merchant},
+		{Word: "supplier", Value: f.Supplier},
+		{Word: "cause", Value: f.Cause},
+		{Word: "kind", Value: f.Kind},
+	}
 }
-
-// Set sets a field.
-func (f *BatchFilter) Set(name, value string) { *f.field(name) = value }
 
 // BatchRows are the rows that a BatchWish names.
 type BatchRows struct {
@@ -161,8 +166,8 @@ func (b *Reader) batchFilter(ctx context.Context, object string, f BatchFilter) 
 // query converts the filter to a query of a list.
 func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Query, s list.Slice, err error) {
 	q = list.Query{Spec: spec, Scope: list.All()}
-	for _, name := range f.Fields()[:5] {
-		value, word := *f.field(name), words[name]
+	for _, t := range f.terms() {
+		name, value, word := t.Word, t.Value, words[t.Word]
 		if value == "" {
 			continue
 		}
@@ -178,16 +183,22 @@ func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Qu
 		}
 		q = q.With(word, value)
 	}
-	for name, into := range map[string]*int64{"from": &s.From, "to": &s.To} {
-		if text := *f.field(name); text != "" {
-			at, err := time.Parse(time.RFC3339, text)
-			if err != nil {
-				return q, s, &act.FieldError{Field: "filter." + name, Problem: "use an RFC 3339 time such as 2026-11-21T08:00:00Z"}
-			}
-			*into = at.UnixMicro()
-		}
+	if s.From, err = momentOf("filter.from", f.From); err == nil {
+		s.To, err = momentOf("filter.to", f.To)
 	}
-	return q, s, nil
+	return q, s, err
+}
+
+// momentOf reads a time (Unix µs); "" = none.
+func momentOf(field, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, &act.FieldError{Field: field, Problem: "use an RFC 3339 time such as 2026-11-21T08:00:00Z"}
+	}
+	return at.UnixMicro(), nil
 }
 
 // batchIDs returns the rows of public ids. Ids without a row are left out.

@@ -24,11 +24,11 @@ import (
 
 // PayRequest is a merchant's request to start a payment (contract §8).
 type PayRequest struct {
-	Method    string // supplier.Method…; "" = the kind's default
-	Supplier  string // code; "" = that of the open payment, else the order's
-	ReturnURL string
-	ClientIP  string
-	Payer     string // the buyer's id at the supplier, if the method needs one
+	Method    string `json:"method" max:"16" choices:"qr|redirect|app" doc:"How the buyer pays; without it as the supplier's kind does."`
+	Supplier  string `json:"supplier" max:"64" doc:"The supplier's code; without it that of the open payment, else the order's."`
+	ReturnURL string `json:"return_url" kind:"url" max:"2048" doc:"Where the supplier sends the buyer afterwards."`
+	ClientIP  string `json:"client_ip" kind:"ip" max:"45" doc:"The buyer's address."`
+	Payer     string `json:"payer" max:"128" doc:"The buyer's id at the supplier, if the method needs one (WeChat's openid)."`
 }
 
 // Payment is the response: the order and the payment that was started for it.

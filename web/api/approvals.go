@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -81,20 +83,27 @@ func (s *handlers) answerApproval(c *fiber.Ctx, a *approval.Approval) error {
 	return c.JSON(views[0])
 }
 
+type approvalsQuery struct {
+	State string `query:"state" doc:"The approval's state."`
+	Maker string `query:"maker" doc:"Who proposed it."`
+	Kind  string `query:"kind" doc:"The action that is proposed."`
+	paging
+}
+
+func (approvalsQuery) choices() map[string][]string {
+	return map[string][]string{"state": approval.Moves.Words()}
+}
+
 func (s *handlers) listApprovals(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("state", "maker", "kind", "cursor", "limit")
+	r := requestOf[approvalsQuery](c)
+	if all := s.Approvals.Names(); r.Kind != "" && !slices.Contains(all, r.Kind) {
+		return web.InvalidField("kind", "use one of "+strings.Join(all, ", "))
+	}
 	q := approval.Query{
-		State: approval.State(f.OneOf("state", approval.Moves.Words())), Action: f.OneOf("kind", s.Approvals.Names()), Below: f.Cursor(),
-		Limit:     f.Limit() + 1,
-		Merchants: s.Actor(c).Merchants,
+		State: approval.State(r.State), Action: r.Kind, Below: r.Cursor, Limit: int(r.Limit) + 1, Merchants: s.Actor(c).Merchants,
 	}
-	maker := f.Text("maker")
-	if f.Err != nil {
-		return f.Err
-	}
-	if maker != "" {
-		m, err := approval.MakerOf(c.UserContext(), s.DB.Read, maker)
+	if r.Maker != "" {
+		m, err := approval.MakerOf(c.UserContext(), s.DB.Read, r.Maker)
 		if err != nil || m == nil {
 			return orInvalid(err, "maker")
 		}
@@ -220,18 +229,12 @@ func (s *handlers) approvalRoutes() []web.Route {
 	decide := func(verb string, h fiber.Handler) web.Route {
 		return web.Route{
 			Method: fiber.MethodPost, Path: approvalsPath + "/:id/" + verb, Audience: web.ForMonitor,
-			Permission: access.ViewExceptions, Person: true, Handler: h,
+			Permission: access.ViewExceptions, Person: true, Handler: h, Answer: approvalView{},
 		}
 	}
 	return []web.Route{
-		{
-			Method: fiber.MethodGet, Path: approvalsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions,
-			Handler: s.listApprovals,
-		},
-		{
-			Method: fiber.MethodGet, Path: approvalsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
-			Permission: access.ViewExceptions, Handler: s.getApproval,
-		},
+		reads(approvalsPath, access.ViewExceptions, s.listApprovals, approvalsQuery{}, page[approvalView]{}),
+		reads(approvalsPath+"/:id", access.ViewExceptions, s.getApproval, nil, approvalView{}),
 		decide("approve", s.onApproval(s.approve, "hash", "reason", "unverified")),
 		decide("reject", s.onApproval(s.reject, "reason")),
 		decide("withdraw", s.onApproval(s.withdraw, "reason")),

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
@@ -39,20 +40,27 @@ type attemptView struct {
 	Error        *string `json:"error"`
 }
 
+type logQuery struct {
+	Merchant string `query:"merchant" doc:"The merchant's or the subscriber's code."`
+	OrderNo  string `query:"order_no" doc:"The order's number."`
+	Class    string `query:"class" doc:"How the attempt ended."`
+	Status   string `query:"status" doc:"The HTTP status of the answer."`
+	span
+	Cursor string `query:"cursor" filter:"-" doc:"The value of next from the previous page."`
+	Limit  int64  `query:"limit" kind:"limit" doc:"The number of rows on a page: 1 to 200, 50 by default."`
+}
+
+func (logQuery) choices() map[string][]string {
+	return map[string][]string{"class": texts(notify.Classes)}
+}
+
 // attemptLog returns attempts at notifications, newest first.
 func (s *handlers) attemptLog(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("merchant", "order_no", "class", "status", "from", "to", "cursor", "limit")
-	want, wrong := list.Parse(console.AttemptList, list.All(), f.Text)
-	f.OneOf("class", classes())
-	slice := list.Slice{Rows: f.Limit()}
-	slice.From, slice.To = spanOf(f, s.DB.Now())
-	resume(f, want, &slice)
-	if f.Err == nil {
-		f.Err = wrong
-	}
-	if f.Err != nil {
-		return f.Err
+	want, slice := sliceOf(c, console.AttemptList)
+	slice.Uncounted = false
+	err := cmp.Or(within(&slice, s.DB.Now()), resume(requestOf[logQuery](c).Cursor, want, &slice), want.Check())
+	if err != nil {
+		return err
 	}
 	if _, err := s.recipientID(c.UserContext(), want.Get("merchant")); err != nil {
 		return err
@@ -76,14 +84,6 @@ func (s *handlers) attemptLog(c *fiber.Ctx) error {
 	return c.JSON(out)
 }
 
-func classes() []string {
-	all := make([]string, len(notify.Classes))
-	for i, class := range notify.Classes {
-		all[i] = string(class)
-	}
-	return all
-}
-
 // withoutQuery removes the part of a URL that may contain a merchant's secret.
 func withoutQuery(address string) string {
 	u, err := url.Parse(address)
@@ -94,26 +94,14 @@ func withoutQuery(address string) string {
 	return u.String()
 }
 
-// spanOf reads from and to; without to, the span ends now.
-func spanOf(f *web.Filter, now int64) (from, to int64) {
-	to = moment(f, "to", now)
-	from = moment(f, "from", to-logSpan.Microseconds())
-	if f.Err == nil && (from >= to || to-from > logLongest.Microseconds()) {
-		f.Blame("from", "use a time before to, by at most 31 days")
+// within completes the span; without to, it ends now.
+func within(s *list.Slice, now int64) error {
+	s.To = cmp.Or(s.To, now)
+	s.From = cmp.Or(s.From, s.To-logSpan.Microseconds())
+	if s.From >= s.To || s.To-s.From > logLongest.Microseconds() {
+		return web.InvalidField("from", "use a time before to, by at most 31 days")
 	}
-	return from, to
-}
-
-func moment(f *web.Filter, name string, otherwise int64) int64 {
-	text := f.Text(name)
-	if text == "" {
-		return otherwise
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		f.Blame(name, "use RFC 3339, such as 2026-11-21T08:00:00Z")
-	}
-	return t.UnixMicro()
+	return nil
 }
 
 // A cursor of the log contains the last id and the span, which must not move between the pages
@@ -148,19 +136,18 @@ func logSum(q list.Query, s list.Slice) uint64 {
 }
 
 // resume sets the slice to the page of the cursor.
-func resume(f *web.Filter, q list.Query, s *list.Slice) {
-	text := f.Text("cursor")
-	if text == "" {
-		return
+func resume(cursor string, q list.Query, s *list.Slice) error {
+	if cursor == "" {
+		return nil
 	}
-	b, err := base64.RawURLEncoding.DecodeString(text)
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != 32 {
-		f.Blame("cursor", "use the value of next from the previous page")
-		return
+		return web.InvalidField("cursor", "use the value of next from the previous page")
 	}
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
 	s.At.ID, s.From, s.To = at(0), at(1), at(2)
 	if uint64(at(3)) != logSum(q, *s) {
-		f.Blame("cursor", "use the value of next from the previous page, with the same filter")
+		return web.InvalidField("cursor", "use the value of next from the previous page, with the same filter")
 	}
+	return nil
 }

@@ -120,35 +120,9 @@ func (s *handlers) viewBatch(ctx context.Context, b *bulk.Batch) (batchView, err
 
 // planBatch plans what would be done to many rows, and stores nothing else.
 func (s *handlers) planBatch(c *fiber.Ctx) error {
-	f, err := readForm(c.Request().Body(), "action", "filter", "ids", "reason")
-	if err != nil {
-		return err
-	}
-	wish := console.BatchWish{Action: f.text("action", true, maxCode)}
-	f.text("reason", false, maxReason)
-	if raw, ok := f.raw("ids", false); ok && json.Unmarshal(raw, &wish.IDs) != nil {
-		f.blame("ids", "use a list of strings")
-	}
-	if raw, ok := f.raw("filter", false); ok {
-		wish.Filter = &console.BatchFilter{}
-		of := &form{path: "filter."}
-		if json.Unmarshal(raw, &of.fields) != nil || of.fields == nil {
-			f.blame("filter", "use an object")
-		}
-		fields := wish.Filter.Fields()
-		of.onlyKnown(fields)
-		for _, name := range fields {
-			wish.Filter.Set(name, of.text(name, false, web.MaxFilter))
-		}
-		if f.err == nil {
-			f.err = of.err
-		}
-	}
-	if f.err == nil && (wish.Filter == nil) == (len(wish.IDs) == 0) {
-		f.blame("ids", "give ids or a filter")
-	}
-	if f.err != nil {
-		return f.err
+	wish := *requestOf[console.BatchWish](c)
+	if (wish.Filter == nil) == (len(wish.IDs) == 0) {
+		return web.InvalidField("ids", "give ids or a filter")
 	}
 	ctx := c.UserContext()
 	found, err := s.Console.BatchRows(ctx, wish)
@@ -191,13 +165,9 @@ func (s *handlers) getBatch(c *fiber.Ctx) error {
 }
 
 func (s *handlers) listBatches(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("cursor", "limit")
-	below, limit := f.Cursor(), f.Limit()
-	if f.Err != nil {
-		return f.Err
-	}
-	rows, err := bulk.List(c.UserContext(), s.DB.Read, below, limit+1)
+	r := requestOf[paging](c)
+	limit := int(r.Limit)
+	rows, err := bulk.List(c.UserContext(), s.DB.Read, r.Cursor, limit+1)
 	if err != nil {
 		return err
 	}
@@ -327,26 +297,30 @@ func viewRow(r bulk.Row) rowView {
 	return v
 }
 
+type rowsQuery struct {
+	Outcome string `query:"outcome" doc:"The outcome that was planned."`
+	Result  string `query:"result" doc:"What became of the row."`
+	Cause   string `query:"cause" doc:"Why it failed or was skipped."`
+	Format  string `query:"format" choices:"csv" doc:"csv streams all rows."`
+	paging
+}
+
+func (rowsQuery) choices() map[string][]string {
+	words := make([]string, len(outcomeWords))
+	for i, o := range outcomeWords {
+		words[i] = o.word
+	}
+	return map[string][]string{"outcome": words, "result": bulk.RowMoves.Words()}
+}
+
 func (s *handlers) batchRows(c *fiber.Ctx) error {
 	b, err := s.batchOf(c)
 	if err != nil {
 		return err
 	}
-	f := web.ReadFilter(c)
-	f.Only("outcome", "result", "cause", "format", "cursor", "limit")
-	words := make([]string, len(outcomeWords))
-	for i, o := range outcomeWords {
-		words[i] = o.word
-	}
-	q := bulk.RowQuery{
-		Outcome: f.OneOf("outcome", words), State: f.OneOf("result", bulk.RowMoves.Words()), Cause: f.Text("cause"), After: f.Cursor(),
-		Limit: f.Limit(),
-	}
-	format := f.OneOf("format", []string{"csv"})
-	if f.Err != nil {
-		return f.Err
-	}
-	if format == "csv" {
+	r := requestOf[rowsQuery](c)
+	q := bulk.RowQuery{Outcome: r.Outcome, State: r.Result, Cause: r.Cause, After: r.Cursor, Limit: int(r.Limit)}
+	if r.Format == "csv" {
 		return s.exportRows(c, b, q)
 	}
 	rows, more, err := bulk.Rows(c.UserContext(), s.DB.Read, b.ID, q)

@@ -51,17 +51,12 @@ func viewBreaker(code string, r breaker.Row) breakerView {
 // breakers lists the breakers of merchants that have ever failed, or one merchant's with its
 // history.
 func (s *handlers) breakers(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("merchant", "cursor", "limit")
-	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()
-	if f.Err != nil {
-		return f.Err
+	r := requestOf[merchantQuery](c)
+	if r.Merchant != "" {
+		return s.oneBreaker(c, r.Merchant)
 	}
-	if code != "" {
-		return s.oneBreaker(c, code)
-	}
-	ctx := c.UserContext()
-	rows, err := breaker.List(ctx, s.DB, after, limit+1)
+	ctx, limit := c.UserContext(), int(r.Limit)
+	rows, err := breaker.List(ctx, s.DB, r.Cursor, limit+1)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"backstop/internal/advance"
 	"backstop/internal/call"
 	"backstop/internal/console"
-	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/supplier"
 	"backstop/web"
@@ -33,23 +32,20 @@ type callView struct {
 	Answer     *string `json:"answer"`
 }
 
+type callsQuery struct {
+	OrderNo  string `query:"order_no" doc:"The order's number."`
+	Supplier string `query:"supplier" doc:"The supplier's code."`
+	Op       string `query:"op" doc:"What was called."`
+	Class    string `query:"class" doc:"How it ended."`
+	paging
+}
+
+func (callsQuery) choices() map[string][]string {
+	return map[string][]string{"op": texts(call.Ops), "class": texts(supplier.Classes)}
+}
+
 func (s *handlers) listCalls(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("order_no", "supplier", "op", "class", "cursor", "limit")
-	q := list.Query{Spec: console.CallList, Scope: list.All()}.With("order_no", f.Text("order_no")).With("supplier", f.Text("supplier")).
-		With("op", f.OneOf("op", texts(call.Ops))).With("class", f.OneOf("class", texts(supplier.Classes)))
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	if err := s.knownCodes(c, f.Text("supplier"), ""); err != nil {
-		return err
-	}
-	found, err := s.Console.Calls(c.UserContext(), q, slice)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, func(r console.Call) callView {
+	return listed(s, c, console.CallList, s.Console.Calls, func(r console.Call) callView {
 		v := callView{
 			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, Op: string(r.Op), Reference: r.Reference,
 			Class: orNull(string(r.Class)), Status: orNull(r.Status), At: notify.Stamp(r.StartedAt), Node: r.Node,
@@ -63,7 +59,7 @@ func (s *handlers) listCalls(c *fiber.Ctx) error {
 			v.TookMS = &ms
 		}
 		return v
-	}))
+	})
 }
 
 func texts[W ~string](all []W) []string {

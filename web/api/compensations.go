@@ -1,7 +1,7 @@
 package api
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -11,7 +11,6 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
-	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -63,30 +62,17 @@ func orNull(text string) *string {
 	return &text
 }
 
-func (s *handlers) listCompensations(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("state", "kind", "cause", "order_no", "supplier", "merchant", "cursor", "limit")
-	q := list.Query{Spec: console.CompensationList, Scope: list.All()}.With("no", f.Text("order_no")).
-		With("state", f.Text("state")).With("kind", f.Text("kind")).With("cause", f.Text("cause"))
-	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Compensations)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, viewCompensation))
+type compensationsQuery struct {
+	State   string `query:"state" doc:"The compensation's state."`
+	Kind    string `query:"kind" doc:"What it repeats."`
+	Cause   string `query:"cause" doc:"Why it was made."`
+	OrderNo string `query:"order_no" filter:"no" doc:"The order's number."`
+	codes
+	paging
 }
 
-// readCoded reads one page of a list that is also filtered by the codes of a supplier and of a merchant.
-func readCoded[R any](s *handlers, c *fiber.Ctx, f *web.Filter, q list.Query, slice list.Slice, read func(context.Context, list.Query,
-	list.Slice) (list.Page[R], error),
-) (list.Page[R], error) {
-	supplier, merchant := f.Text("supplier"), f.Text("merchant")
-	if f.Err != nil {
-		return list.Page[R]{}, f.Err
-	}
-	if err := s.knownCodes(c, supplier, merchant); err != nil {
-		return list.Page[R]{}, err
-	}
-	return read(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+func (s *handlers) listCompensations(c *fiber.Ctx) error {
+	return listed(s, c, console.CompensationList, s.Console.Compensations, viewCompensation)
 }
 
 // knownCodes refuses unknown codes: they must not look like an empty list.
@@ -175,17 +161,17 @@ func viewSums(t money.Totals) []sumView {
 	return all
 }
 
+type groupsQuery struct {
+	State string `query:"state" doc:"The compensations' state, dead by default."`
+}
+
+func (groupsQuery) choices() map[string][]string {
+	return map[string][]string{"state": compensation.Moves.Words()}
+}
+
 func (s *handlers) groupCompensations(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("state")
-	state := f.OneOf("state", compensation.Moves.Words())
-	if f.Err != nil {
-		return f.Err
-	}
-	if state == "" {
-		state = string(compensation.Dead)
-	}
-	groups, _, err := s.Console.CompensationGroups(c.UserContext(), compensation.State(state))
+	state := compensation.State(cmp.Or(requestOf[groupsQuery](c).State, string(compensation.Dead)))
+	groups, _, err := s.Console.CompensationGroups(c.UserContext(), state)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
-	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -18,34 +17,31 @@ import (
 
 func (s *handlers) disputeRoutes() []web.Route {
 	const path = "/api/v1/admin/disputes"
-	read := func(path string, h fiber.Handler) web.Route {
-		return web.Route{
-			Method: http.MethodGet, Path: path, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders,
-			Handler: h,
-		}
-	}
 	return []web.Route{
-		read(path, s.listDisputes),
-		read(path+"/:dispute_no", s.getDispute),
+		reads(path, access.ViewOrders, s.listDisputes, disputesQuery{}, page[dispute.AdminView]{}),
+		reads(path+"/:dispute_no", access.ViewOrders, s.getDispute, nil, oneDisputeView{}),
 		{
 			Method: http.MethodPost, Path: path + "/:dispute_no/evidence", Audience: web.ForMonitor,
-			Permission: s.Acts.Kind(dispute.EvidenceAct).Permission, Person: true, Handler: s.addEvidence,
+			Permission: s.Acts.Kind(dispute.EvidenceAct).Permission, Person: true, Handler: s.addEvidence, Answer: oneDisputeView{},
 		},
 	}
 }
 
+type disputesQuery struct {
+	DisputeNo string `query:"dispute_no" doc:"The dispute's number, ours or the supplier's."`
+	OrderNo   string `query:"order_no" doc:"The order's number."`
+	codes
+	State string `query:"state" doc:"The dispute's status."`
+	paging
+}
+
+func (disputesQuery) choices() map[string][]string {
+	return map[string][]string{"state": dispute.Moves.Words()}
+}
+
 func (s *handlers) listDisputes(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("dispute_no", "order_no", "supplier", "merchant", "state", "cursor", "limit")
-	q := list.Query{Spec: console.DisputeList, Scope: list.All()}.With("dispute_no", f.Text("dispute_no")).With("order_no",
-		f.Text("order_no")).
-		With("state", f.OneOf("state", dispute.Moves.Words()))
-	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Disputes)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID,
-		func(d console.Dispute) dispute.AdminView { return s.Disputes.AdminViewOf(&d.Dispute) }))
+	return listed(s, c, console.DisputeList, s.Console.Disputes,
+		func(d console.Dispute) dispute.AdminView { return s.Disputes.AdminViewOf(&d.Dispute) })
 }
 
 // oneDisputeView adds what is returned only for a single dispute.

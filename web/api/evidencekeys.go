@@ -6,16 +6,21 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// evidenceKeys lists the public keys with which evidence is signed.
+// keysView are the public keys with which evidence is signed.
+type keysView struct {
+	Keys []keyView `json:"keys"`
+}
+
+type keyView struct {
+	ID        string `json:"key_id"`
+	Algorithm string `json:"algorithm"`
+	Public    string `json:"public_key"`
+}
+
 func (s *handlers) evidenceKeys(c *fiber.Ctx) error {
-	type key struct {
-		ID        string `json:"key_id"`
-		Algorithm string `json:"algorithm"`
-		Public    string `json:"public_key"`
-	}
-	keys := []key{}
+	keys := []keyView{}
 	for _, k := range s.Keys.SigningKeys() {
-		keys = append(keys, key{k.ID, "Ed25519", base64.StdEncoding.EncodeToString(k.Public)})
+		keys = append(keys, keyView{k.ID, "Ed25519", base64.StdEncoding.EncodeToString(k.Public)})
 	}
-	return c.JSON(map[string]any{"keys": keys})
+	return c.JSON(keysView{keys})
 }

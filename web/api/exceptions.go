@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -28,22 +27,18 @@ const exceptionsPath = "/api/v1/admin/exceptions"
 // exceptionRoutes returns the routes of exceptions, and of decisions about them and about
 // orders. The Desk checks who may propose what, because that depends on the exception.
 func (s *handlers) exceptionRoutes() []web.Route {
-	do := func(path string, p access.Permission, h fiber.Handler) web.Route {
-		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h}
+	do := func(path string, p access.Permission, h fiber.Handler, answer any) web.Route {
+		return web.Route{
+			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h, Answer: answer,
+		}
 	}
 	return []web.Route{
-		{
-			Method: http.MethodGet, Path: exceptionsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions,
-			Handler: s.listExceptions,
-		},
-		{
-			Method: http.MethodGet, Path: exceptionsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
-			Permission: access.ViewExceptions, Handler: s.getException,
-		},
-		do(exceptionsPath+"/:id/assign", s.Acts.Kind(exception.AssignAct).Permission, s.assignException),
-		do(exceptionsPath+"/:id/comment", s.Acts.Kind(exception.NoteAct).Permission, s.commentException),
-		do(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException),
-		do("/api/v1/admin/orders/:order_no/propose", access.ViewOrders, s.proposeAboutOrder),
+		reads(exceptionsPath, access.ViewExceptions, s.listExceptions, exceptionsQuery{}, page[exceptionView]{}),
+		reads(exceptionsPath+"/:id", access.ViewExceptions, s.getException, nil, oneExceptionView{}),
+		do(exceptionsPath+"/:id/assign", s.Acts.Kind(exception.AssignAct).Permission, s.assignException, oneExceptionView{}),
+		do(exceptionsPath+"/:id/comment", s.Acts.Kind(exception.NoteAct).Permission, s.commentException, oneExceptionView{}),
+		do(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException, proposedView{}),
+		do("/api/v1/admin/orders/:order_no/propose", access.ViewOrders, s.proposeAboutOrder, proposedView{}),
 	}
 }
 
@@ -70,33 +65,22 @@ func viewException(x exception.Item) exceptionView {
 	return v
 }
 
-func (s *handlers) listExceptions(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("order_no", "kind", "state", "assignee", "supplier", "merchant", "from", "to", "cursor", "limit")
-	q := list.Query{Spec: console.ExceptionList, Scope: list.All()}.With("no", f.Text("order_no")).
-		With("kind", f.OneOf("kind", exception.Kinds)).With("state", f.OneOf("state", exception.Moves.Words())).
-		With("assignee", f.Text("assignee"))
-	slice := sliceOf(f)
-	slice.From, slice.To = momentOf(f, "from"), momentOf(f, "to")
-	found, err := readCoded(s, c, f, q, slice, s.Console.Exceptions)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, viewException))
+type exceptionsQuery struct {
+	OrderNo  string `query:"order_no" filter:"no" doc:"The order's number, or the reference of a callback without an order."`
+	Kind     string `query:"kind" doc:"The exception's kind."`
+	State    string `query:"state" doc:"The exception's state."`
+	Assignee string `query:"assignee" doc:"The operator to whom it is assigned."`
+	codes
+	span
+	paging
 }
 
-// momentOf reads a time (Unix µs); 0 = none.
-func momentOf(f *web.Filter, name string) int64 {
-	text := f.Text(name)
-	if text == "" {
-		return 0
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		f.Blame(name, "use an RFC 3339 time such as 2026-11-21T08:00:00Z")
-		return 0
-	}
-	return at.UnixMicro()
+func (exceptionsQuery) choices() map[string][]string {
+	return map[string][]string{"kind": exception.Kinds, "state": exception.Moves.Words()}
+}
+
+func (s *handlers) listExceptions(c *fiber.Ctx) error {
+	return listed(s, c, console.ExceptionList, s.Console.Exceptions, viewException)
 }
 
 // inWords removes the code of a reason from an exception's detail, which also has the reason in

@@ -1,100 +1,23 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"backstop/internal/base/money"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/payment"
-	"backstop/internal/stock"
 	"backstop/internal/supplier"
 	"backstop/web"
 )
 
-// Limits of an order's fields.
+// Limits of texts in the requests of acts, in characters.
 const (
-	maxOutTradeNo = 64
-	maxSubject    = 256 // characters
-	maxURL        = 2048
-	maxCode       = 64 // suppliers' codes, SKUs, currencies
-	maxItems      = 100
-	maxQuantity   = 1_000_000
+	maxURL  = 2048
+	maxCode = 64
 )
-
-// readCreate parses a new order: names, types and lengths of the fields. Package payment checks
-// whether supplier and currency exist.
-func readCreate(body []byte, maxExpiry time.Duration) (payment.CreateRequest, error) {
-	f, err := readForm(body, "out_trade_no", "amount", "currency", "supplier", "subject", "notify_url", "expires_in", "items")
-	if err != nil {
-		return payment.CreateRequest{}, err
-	}
-	r := payment.CreateRequest{
-		OutTradeNo: f.text("out_trade_no", true, maxOutTradeNo),
-		Amount:     f.number("amount", true, 1, money.MaxMinor),
-		Currency:   f.text("currency", true, maxCode),
-		Supplier:   f.text("supplier", true, maxCode),
-		Subject:    f.text("subject", true, maxSubject),
-		NotifyURL:  f.text("notify_url", false, maxURL),
-		ExpiresIn:  f.number("expires_in", false, 1, int64(maxExpiry/time.Second)),
-	}
-	if problem := badOutTradeNo(r.OutTradeNo); problem != "" {
-		f.blame("out_trade_no", problem)
-	}
-	r.Items = f.items()
-	return r, f.err
-}
-
-// Limits of a request to pay.
-const (
-	maxMethod = 16
-	maxPayer  = 128
-	maxIP     = 45
-)
-
-// readPay parses a request to pay; an empty body means the defaults.
-func readPay(body []byte) (r payment.PayRequest, err error) {
-	if len(bytes.TrimSpace(body)) == 0 {
-		return r, nil
-	}
-	f, err := readForm(body, "method", "supplier", "return_url", "client_ip", "payer")
-	if err != nil {
-		return r, err
-	}
-	r = payment.PayRequest{
-		Method: f.text("method", false, maxMethod), Supplier: f.text("supplier", false, maxCode), ReturnURL: f.text("return_url", false,
-			maxURL),
-		ClientIP: f.text("client_ip", false, maxIP), Payer: f.text("payer", false, maxPayer),
-	}
-	if r.Method != "" && !slices.Contains(payMethods, r.Method) {
-		f.blame("method", "use "+strings.Join(payMethods, ", "))
-	}
-	if _, err := netip.ParseAddr(r.ClientIP); r.ClientIP != "" && err != nil {
-		f.blame("client_ip", "use an IP address")
-	}
-	if u, err := url.Parse(r.ReturnURL); r.ReturnURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		f.blame("return_url", "use an http or https URL")
-	}
-	return r, f.err
-}
-
-var payMethods = []string{supplier.MethodQR, supplier.MethodRedirect, supplier.MethodApp}
-
-// badOutTradeNo returns what is wrong with a merchant's number, or "".
-func badOutTradeNo(no string) string {
-	if no == "" || len(no) > maxOutTradeNo || strings.ContainsFunc(no, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return fmt.Sprintf("use 1 to %d visible ASCII characters", maxOutTradeNo)
-	}
-	return ""
-}
 
 // form is a JSON object that is read field by field; the first problem is kept.
 type form struct {
@@ -126,9 +49,10 @@ func (f *form) onlyKnown(known []string) {
 	}
 }
 
+// blame keeps a problem with a field; "" is the object itself.
 func (f *form) blame(field, problem string) {
 	if f.err == nil {
-		f.err = web.InvalidField(f.path+field, problem)
+		f.err = web.InvalidField(strings.TrimSuffix(f.path+field, "."), problem)
 	}
 }
 
@@ -187,34 +111,4 @@ func (f *form) number(name string, required bool, minimum, maximum int64) int64 
 		f.blame(name, fmt.Sprintf("use a number from %d to %d", minimum, maximum))
 	}
 	return n
-}
-
-func (f *form) items() []stock.Line {
-	raw, ok := f.raw("items", false)
-	if !ok {
-		return nil
-	}
-	var objects []json.RawMessage
-	if json.Unmarshal(raw, &objects) != nil {
-		f.blame("items", "use a list of {sku, quantity}")
-		return nil
-	}
-	if len(objects) > maxItems {
-		f.blame("items", fmt.Sprintf("use at most %d items", maxItems))
-		return nil
-	}
-	lines := make([]stock.Line, len(objects))
-	for i, object := range objects {
-		item := &form{path: fmt.Sprintf("items[%d].", i)}
-		if json.Unmarshal(object, &item.fields) != nil || item.fields == nil {
-			f.blame(fmt.Sprintf("items[%d]", i), "use {sku, quantity}")
-			return nil
-		}
-		item.onlyKnown([]string{"sku", "quantity"})
-		lines[i] = stock.Line{SKU: item.text("sku", true, maxCode), Quantity: item.number("quantity", true, 1, maxQuantity)}
-		if item.err != nil && f.err == nil {
-			f.err = item.err
-		}
-	}
-	return lines
 }

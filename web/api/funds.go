@@ -24,23 +24,17 @@ import (
 // fundRoutes returns the routes of accounts, statements, and decisions of two people about money.
 func (s *handlers) fundRoutes() []web.Route {
 	const admin = "/api/v1/admin/"
-	read := func(path string, h fiber.Handler) web.Route {
-		return web.Route{
-			Method: http.MethodGet, Path: admin + path, Audience: web.ForMonitor, Scope: access.Monitor,
-			Permission: access.ViewOrders, Handler: h,
-		}
-	}
 	propose := func(path string, h fiber.Handler) web.Route {
 		return web.Route{
 			Method: http.MethodPost, Path: admin + path, Audience: web.ForMonitor, Permission: access.ProposeMoney,
-			Person: true, Handler: h,
+			Person: true, Handler: h, Answer: proposedView{},
 		}
 	}
 	return []web.Route{
-		{Method: http.MethodGet, Path: "/api/v1/balance", Audience: web.ForMerchant, Handler: s.balance},
-		{Method: http.MethodGet, Path: "/api/v1/statement", Audience: web.ForMerchant, Handler: s.statement},
-		read("accounts", s.listAccounts),
-		read("accounts/:code/lines", s.listLines),
+		merchants("/api/v1/balance", s.balance, noQuery{}, balancesView{}),
+		merchants("/api/v1/statement", s.statement, statementQuery{}, statementView{}),
+		reads(admin+"accounts", access.ViewOrders, s.listAccounts, accountsQuery{}, page[accountView]{}),
+		reads(admin+"accounts/:code/lines", access.ViewOrders, s.listLines, linesQuery{}, page[lineView]{}),
 		propose("adjustments", s.proposeAdjustment),
 		propose("merchants/:code/freeze", s.proposeFunds(adjust.Freeze, adjust.OfFunds)),
 		propose("merchants/:code/unfreeze", s.proposeFunds(adjust.Unfreeze, adjust.OfFrozen)),
@@ -57,12 +51,11 @@ type balanceView struct {
 	InTransit int64  `json:"in_transit"` // held for open refunds and payouts
 }
 
+type balancesView struct {
+	Items []balanceView `json:"items"`
+}
+
 func (s *handlers) balance(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only()
-	if f.Err != nil {
-		return f.Err
-	}
 	all, err := fund.Balances(c.UserContext(), s.DB, web.MerchantOf(c).Code)
 	if err != nil {
 		return err
@@ -82,9 +75,7 @@ func (s *handlers) balance(c *fiber.Ctx) error {
 			InTransit: held[b.Currency] + away[b.Currency],
 		}
 	}
-	return c.JSON(struct {
-		Items []balanceView `json:"items"`
-	}{views})
+	return c.JSON(balancesView{views})
 }
 
 // statementView is one page of a merchant's statement of a day.
@@ -110,22 +101,22 @@ type itemView struct {
 	Balance int64   `json:"balance"`
 }
 
+type statementQuery struct {
+	Day      string `query:"day" doc:"The day, as 2026-11-21, in the time zone of the installation."`
+	Currency string `query:"currency" doc:"ISO 4217."`
+	paging
+}
+
 func (s *handlers) statement(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("day", "currency", "cursor", "limit")
-	day, currency := f.Text("day"), f.Text("currency")
-	after, limit := f.Cursor(), f.Limit()
-	from, to, err := fund.Day(day, s.Config.Timezone)
+	q := requestOf[statementQuery](c)
+	from, to, err := fund.Day(q.Day, s.Config.Timezone)
 	if err != nil {
-		f.Blame("day", err.Error())
+		return web.InvalidField("day", err.Error())
 	}
-	if _, err := money.Exponent(currency); err != nil {
-		f.Blame("currency", err.Error())
+	if _, err := money.Exponent(q.Currency); err != nil {
+		return web.InvalidField("currency", err.Error())
 	}
-	if f.Err != nil {
-		return f.Err
-	}
-	st, err := fund.StatementOf(c.UserContext(), s.DB, web.MerchantOf(c).Code, currency, from, to, after, limit)
+	st, err := fund.StatementOf(c.UserContext(), s.DB, web.MerchantOf(c).Code, q.Currency, from, to, q.Cursor, int(q.Limit))
 	if err != nil {
 		return err
 	}
@@ -136,7 +127,7 @@ func (s *handlers) statement(c *fiber.Ctx) error {
 		}
 	})
 	return c.JSON(statementView{
-		Day: day, Currency: currency, Opening: st.Opening, Closing: st.Closing, Credits: st.Credits, Debits: st.Debits, Items: items.Items,
+		Day: q.Day, Currency: q.Currency, Opening: st.Opening, Closing: st.Closing, Credits: st.Credits, Debits: st.Debits, Items: items.Items,
 		Next: items.Next,
 	})
 }
@@ -148,21 +139,16 @@ type accountView struct {
 	FoldedAt *string `json:"folded_at"`
 }
 
+type accountsQuery struct {
+	Code     string `query:"code" doc:"The account's code."`
+	Currency string `query:"currency" doc:"ISO 4217."`
+	paging
+}
+
 func (s *handlers) listAccounts(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("code", "currency", "cursor", "limit")
-	q := list.Query{Spec: console.AccountList, Scope: list.All()}.With("code", f.Text("code")).With("currency", f.Text("currency"))
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	found, err := s.Console.Accounts(c.UserContext(), q, slice)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, func(a ledger.Account) accountView {
+	return listed(s, c, console.AccountList, s.Console.Accounts, func(a ledger.Account) accountView {
 		return accountView{Code: a.Code, Currency: a.Currency, Balance: a.Balance, FoldedAt: notify.StampOr(a.FoldedAt)}
-	}))
+	})
 }
 
 type lineView struct {
@@ -176,23 +162,26 @@ type lineView struct {
 	Balance  int64   `json:"balance"`
 }
 
+type linesQuery struct {
+	Currency string `query:"currency" doc:"ISO 4217."`
+	span
+	paging
+}
+
 func (s *handlers) listLines(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("currency", "from", "to", "cursor", "limit")
-	code, err := url.PathUnescape(c.Params("code"))
-	currency := f.Text("currency")
-	if _, wrong := money.Exponent(currency); wrong != nil {
-		f.Blame("currency", wrong.Error())
+	currency := requestOf[linesQuery](c).Currency
+	if _, err := money.Exponent(currency); err != nil {
+		return web.InvalidField("currency", err.Error())
 	}
-	slice := sliceOf(f)
-	slice.From, slice.To = momentOf(f, "from"), momentOf(f, "to")
-	if f.Err != nil || err != nil {
-		return f.Err
+	code, err := url.PathUnescape(c.Params("code"))
+	if err != nil {
+		return err
 	}
 	a, err := s.Console.Account(c.UserContext(), code, currency)
 	if err != nil {
 		return err
 	}
+	_, slice := sliceOf(c, console.LineList)
 	found, err := s.Console.AccountLines(c.UserContext(), console.LinesOf(a, list.All()), slice)
 	if err != nil {
 		return err

@@ -17,11 +17,7 @@ import (
 )
 
 func (s *handlers) createOrder(c *fiber.Ctx) error {
-	r, err := readCreate(c.Request().Body(), s.Config.OrderExpiryMax)
-	if err != nil {
-		return err
-	}
-	o, created, err := s.Payments.Create(c.UserContext(), web.MerchantOf(c), r)
+	o, created, err := s.Payments.Create(c.UserContext(), web.MerchantOf(c), *requestOf[payment.CreateRequest](c))
 	if err != nil {
 		return err
 	}
@@ -43,12 +39,14 @@ func (s *handlers) getOrder(c *fiber.Ctx) error {
 	return s.sendOrder(c, o)
 }
 
+// orderQuery names an order by the merchant's number.
+type orderQuery struct {
+	lenient
+	OutTradeNo string `query:"out_trade_no" kind:"ascii" required:"true" max:"64" says:"use 1 to 64 visible ASCII characters" doc:"The merchant's number of the order."`
+}
+
 func (s *handlers) findOrder(c *fiber.Ctx) error {
-	no := c.Query("out_trade_no")
-	if problem := badOutTradeNo(no); problem != "" {
-		return web.InvalidField("out_trade_no", problem)
-	}
-	o, err := order.ByOutTradeNo(c.UserContext(), s.DB.Read, web.MerchantOf(c).ID, no)
+	o, err := order.ByOutTradeNo(c.UserContext(), s.DB.Read, web.MerchantOf(c).ID, requestOf[orderQuery](c).OutTradeNo)
 	if err != nil {
 		return err
 	}
@@ -77,11 +75,7 @@ func (s *handlers) payOrder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r, err := readPay(c.Request().Body())
-	if err != nil {
-		return err
-	}
-	p, err := s.Payments.Pay(c.UserContext(), web.MerchantOf(c), no, r)
+	p, err := s.Payments.Pay(c.UserContext(), web.MerchantOf(c), no, *requestOf[payment.PayRequest](c))
 	if err != nil {
 		return notInState(err, "order_not_payable")
 	}

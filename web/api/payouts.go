@@ -10,86 +10,73 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/console"
 	"backstop/internal/fund/payout"
-	"backstop/internal/list"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
 
-// maxAccountField bounds a field of an account that a request spells out, in characters.
-const maxAccountField = 200
-
 func (s *handlers) payoutRoutes() []web.Route {
 	const own, admin = "/api/v1/payouts", "/api/v1/admin/payouts"
 	return []web.Route{
-		{Method: http.MethodPost, Path: own, Audience: web.ForMerchant, Key: web.PayoutKey, Handler: s.createPayout},
-		{Method: http.MethodGet, Path: own, Audience: web.ForMerchant, Key: web.EitherKey, Handler: s.findPayout},
-		{Method: http.MethodGet, Path: own + "/:payout_no", Audience: web.ForMerchant, Key: web.EitherKey, Handler: s.getPayout},
-		{Method: http.MethodPost, Path: own + "/:payout_no/cancel", Audience: web.ForMerchant, Key: web.PayoutKey, Handler: s.cancelPayout},
 		{
-			Method: http.MethodGet, Path: admin, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders,
-			Handler: s.listPayouts,
+			Method: http.MethodPost, Path: own, Audience: web.ForMerchant, Key: web.PayoutKey, Handler: s.createPayout,
+			Request: payoutRequest{}, Answer: payout.View{},
 		},
 		{
-			Method: http.MethodGet, Path: admin + "/:payout_no", Audience: web.ForMonitor, Scope: access.Monitor,
-			Permission: access.ViewOrders, Handler: s.anyPayout,
+			Method: http.MethodGet, Path: own, Audience: web.ForMerchant, Key: web.EitherKey, Handler: s.findPayout,
+			Request: payoutQuery{}, Answer: payout.View{},
 		},
+		{
+			Method: http.MethodGet, Path: own + "/:payout_no", Audience: web.ForMerchant, Key: web.EitherKey, Handler: s.getPayout,
+			Answer: payout.View{},
+		},
+		{
+			Method: http.MethodPost, Path: own + "/:payout_no/cancel", Audience: web.ForMerchant, Key: web.PayoutKey, Handler: s.cancelPayout,
+			Answer: payout.View{},
+		},
+		reads(admin, access.ViewOrders, s.listPayouts, payoutsQuery{}, page[payout.View]{}),
+		reads(admin+"/:payout_no", access.ViewOrders, s.anyPayout, nil, payout.View{}),
 		{
 			Method: http.MethodPost, Path: admin + "/:payout_no/resolve", Audience: web.ForMonitor, Permission: access.ProposeMoney,
-			Person: true, Handler: s.resolvePayout,
+			Person: true, Handler: s.resolvePayout, Answer: proposedView{},
 		},
 	}
 }
 
-// readPayout parses a request for a payout: names, types and lengths of the fields. Package
-// payout checks whether supplier, currency and account exist.
-func readPayout(body []byte) (payout.Request, error) {
-	f, err := readForm(body, "out_payout_no", "amount", "currency", "supplier", "account", "notify_url")
-	if err != nil {
-		return payout.Request{}, err
-	}
-	r := payout.Request{
-		OutPayoutNo: f.text("out_payout_no", true, maxOutTradeNo), Amount: f.number("amount", true, 1, money.MaxMinor),
-		Currency: f.text("currency", true, maxCode), Supplier: f.text("supplier", true, maxCode), NotifyURL: f.text("notify_url", false,
-			maxURL),
-	}
-	if problem := badOutTradeNo(r.OutPayoutNo); problem != "" {
-		f.blame("out_payout_no", problem)
-	}
-	f.account(&r)
-	return r, f.err
+// payoutRequest is a payout as a merchant requests it.
+type payoutRequest struct {
+	OutPayoutNo string         `json:"out_payout_no" kind:"ascii" required:"true" max:"64" doc:"The merchant's number of the payout: the same number with the same content is the same payout."`
+	Amount      int64          `json:"amount" kind:"money" required:"true" doc:"The amount in minor units of the currency."`
+	Currency    string         `json:"currency" required:"true" max:"64" doc:"ISO 4217."`
+	Supplier    string         `json:"supplier" required:"true" max:"64" doc:"The supplier's code."`
+	Account     *payoutAccount `json:"account" required:"true" says:"use {code}, or {kind, holder, number, bank}" doc:"The account that is paid: the code of an allowed one, or its content."`
+	NotifyURL   string         `json:"notify_url" max:"2048" doc:"Where this payout is notified, instead of the merchant's endpoints."`
 }
 
-// account reads the account of a payout: the code of an allowed one, or its content.
-func (f *form) account(r *payout.Request) {
-	raw, ok := f.raw("account", true)
-	if !ok {
-		return
+type payoutAccount struct {
+	Code string `json:"code" max:"64" doc:"The code of an account that is stored."`
+	payout.Free
+}
+
+func (a *payoutAccount) check(f *form) {
+	if a.Code != "" && len(f.fields) > 1 {
+		f.blame("", "give either its code or its content")
 	}
-	a := &form{path: "account."}
-	if json.Unmarshal(raw, &a.fields) != nil || a.fields == nil {
-		f.blame("account", "use {code}, or {kind, holder, number, bank}")
-		return
-	}
-	a.onlyKnown([]string{"code", "kind", "holder", "number", "bank"})
-	if r.AccountCode = a.text("code", false, maxCode); r.AccountCode == "" {
-		r.Free = &payout.Free{
-			Kind: a.text("kind", true, maxCode), Holder: a.text("holder", true, maxAccountField),
-			Number: a.text("number", true, maxAccountField),
-			Bank:   a.text("bank", false, maxAccountField),
+	for _, name := range []string{"kind", "holder", "number"} {
+		if a.Code == "" {
+			f.text(name, true, maxURL)
 		}
-	} else if len(a.fields) > 1 {
-		f.blame("account", "give either its code or its content")
-	}
-	if f.err == nil {
-		f.err = a.err
 	}
 }
 
 func (s *handlers) createPayout(c *fiber.Ctx) error {
-	r, err := readPayout(c.Request().Body())
-	if err != nil {
-		return err
+	in := requestOf[payoutRequest](c)
+	r := payout.Request{
+		OutPayoutNo: in.OutPayoutNo, Amount: in.Amount, Currency: in.Currency, Supplier: in.Supplier, NotifyURL: in.NotifyURL,
+		AccountCode: in.Account.Code,
+	}
+	if r.AccountCode == "" {
+		r.Free = &in.Account.Free
 	}
 	p, created, err := s.Payouts.Ask(c.UserContext(), web.MerchantOf(c), r)
 	if err != nil {
@@ -113,17 +100,13 @@ func (s *handlers) sendPayout(c *fiber.Ctx, p *payout.Payout, err error) error {
 	return c.JSON(s.Payouts.ViewOf(p))
 }
 
+// payoutQuery names a payout by the merchant's number.
+type payoutQuery struct {
+	OutPayoutNo string `query:"out_payout_no" kind:"ascii" required:"true" max:"64" says:"use 1 to 64 visible ASCII characters" doc:"The merchant's number of the payout."`
+}
+
 func (s *handlers) findPayout(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("out_payout_no")
-	no := f.Text("out_payout_no")
-	if problem := badOutTradeNo(no); problem != "" {
-		f.Blame("out_payout_no", problem)
-	}
-	if f.Err != nil {
-		return f.Err
-	}
-	p, err := payout.ByOut(c.UserContext(), s.DB.Read, web.MerchantOf(c).ID, no)
+	p, err := payout.ByOut(c.UserContext(), s.DB.Read, web.MerchantOf(c).ID, requestOf[payoutQuery](c).OutPayoutNo)
 	return s.sendPayout(c, p, err)
 }
 
@@ -145,16 +128,19 @@ func (s *handlers) cancelPayout(c *fiber.Ctx) error {
 	return s.sendPayout(c, p, err)
 }
 
+type payoutsQuery struct {
+	PayoutNo string `query:"payout_no" doc:"The payout's number."`
+	codes
+	State string `query:"state" doc:"The payout's status."`
+	paging
+}
+
+func (payoutsQuery) choices() map[string][]string {
+	return map[string][]string{"state": payout.Moves.Words()}
+}
+
 func (s *handlers) listPayouts(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("payout_no", "supplier", "merchant", "state", "cursor", "limit")
-	q := list.Query{Spec: console.PayoutList, Scope: list.All()}.With("payout_no", f.Text("payout_no")).With("state",
-		f.OneOf("state", payout.Moves.Words()))
-	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Payouts)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, func(p console.Payout) payout.View { return s.Payouts.ViewOf(&p.Payout) }))
+	return listed(s, c, console.PayoutList, s.Console.Payouts, func(p console.Payout) payout.View { return s.Payouts.ViewOf(&p.Payout) })
 }
 
 func (s *handlers) anyPayout(c *fiber.Ctx) error {

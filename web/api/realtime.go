@@ -9,7 +9,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/recipient"
 	"backstop/internal/report"
-	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -231,19 +230,20 @@ func stampOr(us int64) *string {
 	return &text
 }
 
+// merchantQuery wants one merchant, or a page of all.
+type merchantQuery struct {
+	Merchant string `query:"merchant" doc:"The merchant's code."`
+	paging
+}
+
 // merchantStatuses returns the state of each merchant, by page.
 func (s *handlers) merchantStatuses(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("merchant", "cursor", "limit")
-	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()
-	if f.Err != nil {
-		return f.Err
-	}
-	rows, next, err := s.Console.MerchantStatuses(c.UserContext(), code, after, limit)
+	r := requestOf[merchantQuery](c)
+	rows, next, err := s.Console.MerchantStatuses(c.UserContext(), r.Merchant, r.Cursor, int(r.Limit))
 	if err != nil {
 		return err
 	}
-	if code != "" && len(rows) == 0 && after == 0 {
+	if r.Merchant != "" && len(rows) == 0 && r.Cursor == 0 {
 		return errUnknownCode
 	}
 	return c.JSON(pageOf(rows, next, func(m console.MerchantStatus) merchantView {

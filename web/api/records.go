@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
+	"backstop/internal/base/field"
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/list"
@@ -45,17 +47,22 @@ type stepView struct {
 	Detail string `json:"detail"`
 }
 
+type callbacksQuery struct {
+	OrderNo  string `query:"order_no" filter:"no" doc:"The order's number."`
+	Supplier string `query:"supplier" doc:"The supplier's code, known or not."`
+	Outcome  string `query:"outcome" doc:"What became of it."`
+	Refused  bool   `query:"refused" default:"true" doc:"Whether rejected callbacks are included."`
+	paging
+}
+
+func (callbacksQuery) choices() map[string][]string {
+	return map[string][]string{"outcome": callback.Outcomes}
+}
+
 func (s *handlers) listCallbacks(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("order_no", "supplier", "outcome", "refused", "cursor", "limit")
-	q := list.Query{Spec: console.CallbackList, Scope: list.All()}.With("no", f.Text("order_no")).
-		With("supplier", f.Text("supplier")).With("outcome", f.OneOf("outcome", callback.Outcomes))
-	if !f.Yes("refused", true) && !callback.IsRefusal(q.Get("outcome")) { // filtering by a refusal includes refusals
+	q, slice := sliceOf(c, console.CallbackList)
+	if !requestOf[callbacksQuery](c).Refused && !callback.IsRefusal(q.Get("outcome")) { // filtering by a refusal includes refusals
 		q = q.With("refused", "no")
-	}
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
 	}
 	found, err := s.Console.Callbacks(c.UserContext(), q, slice)
 	if err != nil {
@@ -86,9 +93,61 @@ func (s *handlers) recipientID(ctx context.Context, code string) (id int64, err 
 	return id, err
 }
 
-// sliceOf returns the requested page.
-func sliceOf(f *web.Filter) list.Slice {
-	return list.Slice{At: list.Cursor{ID: f.Cursor()}, Rows: f.Limit(), Uncounted: true}
+// noQuery is a request without parameters.
+type noQuery struct{}
+
+// paging is which page of a list a request wants.
+type paging struct {
+	Cursor int64 `query:"cursor" kind:"cursor" doc:"The value of next from the previous page."`
+	Limit  int64 `query:"limit" kind:"limit" doc:"The number of rows on a page: 1 to 200, 50 by default."`
+}
+
+// span is the time of the rows that a request wants.
+type span struct {
+	From int64 `query:"from" kind:"time" doc:"At or after this time."`
+	To   int64 `query:"to" kind:"time" doc:"Before this time."`
+}
+
+// codes filter a list by people that must exist: a typing error must not look like an empty list.
+type codes struct {
+	Supplier string `query:"supplier" doc:"The supplier's code."`
+	Merchant string `query:"merchant" doc:"The merchant's code."`
+}
+
+// sliceOf returns the filter and the page of a list that the request names.
+func sliceOf(c *fiber.Ctx, spec *list.Spec) (list.Query, list.Slice) {
+	q, slice := list.Query{Spec: spec, Scope: list.All()}, list.Slice{Uncounted: true}
+	r := c.Locals(localRequest{}).(*request)
+	for _, p := range r.params {
+		switch v := r.to.Elem().FieldByIndex(p.Index); {
+		case p.Kind == field.Cursor:
+			slice.At.ID = v.Int()
+		case p.Kind == field.Limit:
+			slice.Rows = int(v.Int())
+		case p.Name == "from":
+			slice.From = v.Int()
+		case p.Name == "to":
+			slice.To = v.Int()
+		case p.Kind == field.Line && p.Filter != "-":
+			q = q.With(cmp.Or(p.Filter, p.Name), v.String())
+		}
+	}
+	return q, slice
+}
+
+// listed responds with one page of a list.
+func listed[R, V any](s *handlers, c *fiber.Ctx, spec *list.Spec, read func(context.Context, list.Query, list.Slice) (list.Page[R], error),
+	view func(R) V,
+) error {
+	q, slice := sliceOf(c, spec)
+	if err := s.knownCodes(c, q.Get("supplier"), q.Get("merchant")); err != nil {
+		return err
+	}
+	found, err := read(c.UserContext(), q, slice)
+	if err != nil {
+		return err
+	}
+	return c.JSON(pageOf(found.Rows, found.Older.ID, view))
 }
 
 // cursorText returns the cursor after an id; it is opaque to clients.

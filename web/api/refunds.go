@@ -4,29 +4,27 @@ import (
 	"net/http"
 
 	"backstop/internal/access"
-	"backstop/internal/base/money"
 	"backstop/internal/console"
 	"backstop/internal/fund/refund"
-	"backstop/internal/list"
 	"backstop/internal/order"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
 
-// maxRefundReason bounds the reason for a refund, in characters.
-const maxRefundReason = 200
-
 func (s *handlers) refundRoutes() []web.Route {
 	return []web.Route{
-		{Method: http.MethodPost, Path: "/api/v1/orders/:order_no/refunds", Audience: web.ForMerchant, Handler: s.createRefund},
-		{Method: http.MethodGet, Path: "/api/v1/orders/:order_no/refunds", Audience: web.ForMerchant, Handler: s.orderRefunds},
-		{Method: http.MethodGet, Path: "/api/v1/refunds/:refund_no", Audience: web.ForMerchant, Handler: s.getRefund},
-		{Method: http.MethodPost, Path: "/api/v1/refunds/:refund_no/cancel", Audience: web.ForMerchant, Handler: s.cancelRefund},
 		{
-			Method: http.MethodGet, Path: "/api/v1/admin/refunds", Audience: web.ForMonitor, Scope: access.Monitor,
-			Permission: access.ViewOrders, Handler: s.listRefunds,
+			Method: http.MethodPost, Path: "/api/v1/orders/:order_no/refunds", Audience: web.ForMerchant, Handler: s.createRefund,
+			Request: refund.Request{}, Answer: refund.View{},
 		},
+		merchants("/api/v1/orders/:order_no/refunds", s.orderRefunds, nil, page[refund.View]{}),
+		merchants("/api/v1/refunds/:refund_no", s.getRefund, nil, refund.View{}),
+		{
+			Method: http.MethodPost, Path: "/api/v1/refunds/:refund_no/cancel", Audience: web.ForMerchant, Handler: s.cancelRefund,
+			Answer: refund.View{},
+		},
+		reads("/api/v1/admin/refunds", access.ViewOrders, s.listRefunds, refundsQuery{}, page[adminRefundView]{}),
 	}
 }
 
@@ -35,21 +33,9 @@ func (s *handlers) createRefund(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	f, err := readForm(c.Request().Body(), "out_refund_no", "amount", "reason", "notify_url")
-	if err != nil {
-		return err
-	}
-	r := refund.Request{
-		OrderNo: no, OutRefundNo: f.text("out_refund_no", true, maxOutTradeNo), Amount: f.number("amount", true, 1, money.MaxMinor),
-		Reason: f.text("reason", true, maxRefundReason), NotifyURL: f.text("notify_url", false, maxURL),
-	}
-	if problem := badOutTradeNo(r.OutRefundNo); problem != "" {
-		f.blame("out_refund_no", problem)
-	}
-	if f.err != nil {
-		return f.err
-	}
-	made, created, err := s.Refunds.Ask(c.UserContext(), web.MerchantOf(c), r)
+	r := requestOf[refund.Request](c)
+	r.OrderNo = no
+	made, created, err := s.Refunds.Ask(c.UserContext(), web.MerchantOf(c), *r)
 	if err != nil {
 		return err
 	}
@@ -112,17 +98,20 @@ type adminRefundView struct {
 	Adopted  bool   `json:"adopted"` // made at the supplier itself
 }
 
+type refundsQuery struct {
+	RefundNo string `query:"refund_no" doc:"The refund's number."`
+	OrderNo  string `query:"order_no" doc:"The order's number."`
+	codes
+	State string `query:"state" doc:"The refund's status."`
+	paging
+}
+
+func (refundsQuery) choices() map[string][]string {
+	return map[string][]string{"state": refund.Moves.Words()}
+}
+
 func (s *handlers) listRefunds(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("refund_no", "order_no", "supplier", "merchant", "state", "cursor", "limit")
-	q := list.Query{Spec: console.RefundList, Scope: list.All()}.With("refund_no", f.Text("refund_no")).With("order_no",
-		f.Text("order_no")).
-		With("state", f.OneOf("state", refund.Moves.Words()))
-	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Refunds)
-	if err != nil {
-		return err
-	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, func(r console.Refund) adminRefundView {
+	return listed(s, c, console.RefundList, s.Console.Refunds, func(r console.Refund) adminRefundView {
 		return adminRefundView{View: s.Refunds.ViewOf(&r.Refund), Supplier: r.Supplier, Adopted: r.Adopted != ""}
-	}))
+	})
 }

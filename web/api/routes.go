@@ -5,13 +5,16 @@ package api
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/advance"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
+	"backstop/internal/console"
 	"backstop/internal/notify"
+	"backstop/internal/payment"
 	"backstop/internal/sweep"
 	"backstop/web"
 
@@ -33,99 +36,90 @@ type handlers struct{ *web.Server }
 // Routes returns all routes of the API.
 func Routes(server *web.Server) []web.Route {
 	s := &handlers{server}
-	act := func(path, kind string, h fiber.Handler) web.Route {
+	act := func(path, kind string, h fiber.Handler, answer any) web.Route {
 		k := s.Acts.Kind(kind)
 		return web.Route{
 			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission,
-			Person: k.Scope == "", Handler: h,
+			Person: k.Scope == "", Handler: h, Answer: answer,
 		}
 	}
-	return slices.Concat(s.approvalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(),
+	const orders = "/api/v1/orders"
+	table := slices.Concat(s.approvalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(),
 		[]web.Route{
-			{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys},
-			{Method: http.MethodPost, Path: "/api/v1/orders", Audience: web.ForMerchant, Handler: s.createOrder},
-			{Method: http.MethodGet, Path: "/api/v1/orders", Audience: web.ForMerchant, Handler: s.findOrder},
-			{Method: http.MethodGet, Path: "/api/v1/orders/:order_no", Audience: web.ForMerchant, Handler: s.getOrder},
-			{Method: http.MethodPost, Path: "/api/v1/orders/:order_no/pay", Audience: web.ForMerchant, Handler: s.payOrder},
-			{Method: http.MethodPost, Path: "/api/v1/orders/:order_no/cancel", Audience: web.ForMerchant, Handler: s.cancelOrder},
-			{Method: http.MethodGet, Path: "/api/v1/notify/ws", Audience: web.ForMerchant, Handler: s.notifySocket},
+			{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys, Answer: keysView{}},
 			{
-				Method: http.MethodGet, Path: "/api/v1/admin/callbacks", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCallbacks, Handler: s.listCallbacks,
+				Method: http.MethodPost, Path: orders, Audience: web.ForMerchant, Handler: s.createOrder,
+				Request: payment.CreateRequest{}, Answer: orderView{},
+			},
+			merchants(orders, s.findOrder, orderQuery{}, orderView{}),
+			merchants(orders+"/:order_no", s.getOrder, nil, orderView{}),
+			{
+				Method: http.MethodPost, Path: orders + "/:order_no/pay", Audience: web.ForMerchant, Handler: s.payOrder,
+				Request: payment.PayRequest{}, Answer: paidOrder{},
 			},
 			{
-				Method: http.MethodGet, Path: compensationPath, Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCompensations, Handler: s.listCompensations,
+				Method: http.MethodPost, Path: orders + "/:order_no/cancel", Audience: web.ForMerchant, Handler: s.cancelOrder,
+				Answer: orderView{},
 			},
-			{
-				Method: http.MethodGet, Path: compensationPath + "/groups", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCompensations, Handler: s.groupCompensations,
-			},
-			{
-				Method: http.MethodGet, Path: compensationPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCompensations, Handler: s.getCompensation,
-			},
-			act(compensationPath+"/redrive", compensation.RedriveAct, s.redriveCompensations),
-			act(compensationPath+"/:id/run", compensation.RunAct, s.onCompensation(compensation.RunAct, http.StatusAccepted)),
-			act(compensationPath+"/:id/cancel", compensation.CancelAct, s.onCompensation(compensation.CancelAct, http.StatusOK)),
-			{
-				Method: http.MethodGet, Path: sweepPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewSweeps,
-				Handler: s.listSweeps,
-			},
-			act(sweepPath, sweep.RunAct, s.runSweep),
-			{
-				Method: http.MethodGet, Path: sweepPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewSweeps,
-				Handler:    s.getSweep,
-			},
-			{
-				Method: http.MethodGet, Path: batchesPath, Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCompensations,
-				Handler:    s.listBatches,
-			},
-			act(batchesPath, bulk.StartAct, s.planBatch),
-			{
-				Method: http.MethodGet, Path: batchesPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCompensations, Handler: s.getBatch,
-			},
-			{
-				Method: http.MethodGet, Path: batchesPath + "/:id/rows", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCompensations, Handler: s.batchRows,
-			},
-			act(batchesPath+"/:id/start", bulk.StartAct, s.startBatch),
-			act(batchesPath+"/:id/pause", bulk.PauseAct, s.onBatch(bulk.PauseAct)),
-			act(batchesPath+"/:id/resume", bulk.ResumeAct, s.onBatch(bulk.ResumeAct)),
-			act(batchesPath+"/:id/stop", bulk.StopAct, s.onBatch(bulk.StopAct)),
-			act(batchesPath+"/:id/rate", bulk.RateAct, s.onBatch(bulk.RateAct, "rate")),
-			{
-				Method: http.MethodGet, Path: monitoringPath + "realtime", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewNotifications, Handler: s.realtime,
-			},
-			{
-				Method: http.MethodGet, Path: monitoringPath + "merchants", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewNotifications, Handler: s.merchantStatuses,
-			},
-			{
-				Method: http.MethodGet, Path: monitoringPath + "logs", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewNotifications, Handler: s.attemptLog,
-			},
-			{
-				Method: http.MethodGet, Path: monitoringPath + "breakers", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewNotifications, Handler: s.breakers,
-			},
-			act(monitoringPath+"breakers/:merchant/open", breaker.MoveAct(breaker.OpenIt), s.moveBreaker(breaker.OpenIt)),
-			act(monitoringPath+"breakers/:merchant/close", breaker.MoveAct(breaker.CloseIt), s.moveBreaker(breaker.CloseIt)),
-			act(monitoringPath+"breakers/:merchant/probe", breaker.MoveAct(breaker.ProbeIt), s.moveBreaker(breaker.ProbeIt)),
-			{
-				Method: http.MethodGet, Path: monitoringPath + "health", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewNotifications, Handler: s.health,
-			},
-			{
-				Method: http.MethodGet, Path: "/api/v1/admin/supplier-calls", Audience: web.ForMonitor, Scope: access.Monitor,
-				Permission: access.ViewCallbacks, Handler: s.listCalls,
-			},
-			act("/api/v1/admin/orders/:order_no/query", advance.QueryAct, s.queryOrder),
-			act("/api/v1/admin/merchants/:code/ping", notify.PingAct("merchant"), s.ping("merchant")),
-			act("/api/v1/admin/subscriptions/:code/ping", notify.PingAct("subscription"), s.ping("subscription")),
+			merchants("/api/v1/notify/ws", s.notifySocket, nil, nil),
+			reads("/api/v1/admin/callbacks", access.ViewCallbacks, s.listCallbacks, callbacksQuery{}, page[callbackView]{}),
+			reads(compensationPath, access.ViewCompensations, s.listCompensations, compensationsQuery{}, page[compensationView]{}),
+			reads(compensationPath+"/groups", access.ViewCompensations, s.groupCompensations, groupsQuery{}, page[groupView]{}),
+			reads(compensationPath+"/:id", access.ViewCompensations, s.getCompensation, nil, oneCompensationView{}),
+			act(compensationPath+"/redrive", compensation.RedriveAct, s.redriveCompensations, redrivenView{}),
+			act(compensationPath+"/:id/run", compensation.RunAct, s.onCompensation(compensation.RunAct, http.StatusAccepted),
+				compensationView{}),
+			act(compensationPath+"/:id/cancel", compensation.CancelAct, s.onCompensation(compensation.CancelAct, http.StatusOK),
+				compensationView{}),
+			reads(sweepPath, access.ViewSweeps, s.listSweeps, paging{}, page[sweepView]{}),
+			act(sweepPath, sweep.RunAct, s.runSweep, begunView{}),
+			reads(sweepPath+"/:id", access.ViewSweeps, s.getSweep, nil, sweepView{}),
+			reads(batchesPath, access.ViewCompensations, s.listBatches, paging{}, page[batchView]{}),
+			planned(act(batchesPath, bulk.StartAct, s.planBatch, batchView{})),
+			reads(batchesPath+"/:id", access.ViewCompensations, s.getBatch, nil, batchView{}),
+			reads(batchesPath+"/:id/rows", access.ViewCompensations, s.batchRows, rowsQuery{}, page[rowView]{}),
+			act(batchesPath+"/:id/start", bulk.StartAct, s.startBatch, batchView{}),
+			act(batchesPath+"/:id/pause", bulk.PauseAct, s.onBatch(bulk.PauseAct), batchView{}),
+			act(batchesPath+"/:id/resume", bulk.ResumeAct, s.onBatch(bulk.ResumeAct), batchView{}),
+			act(batchesPath+"/:id/stop", bulk.StopAct, s.onBatch(bulk.StopAct), batchView{}),
+			act(batchesPath+"/:id/rate", bulk.RateAct, s.onBatch(bulk.RateAct, "rate"), batchView{}),
+			reads(monitoringPath+"realtime", access.ViewNotifications, s.realtime, nil, realtimeView{}),
+			reads(monitoringPath+"merchants", access.ViewNotifications, s.merchantStatuses, merchantQuery{}, page[merchantView]{}),
+			reads(monitoringPath+"logs", access.ViewNotifications, s.attemptLog, logQuery{}, page[attemptView]{}),
+			reads(monitoringPath+"breakers", access.ViewNotifications, s.breakers, merchantQuery{}, page[breakerView]{}),
+			act(monitoringPath+"breakers/:merchant/open", breaker.MoveAct(breaker.OpenIt), s.moveBreaker(breaker.OpenIt), breakerView{}),
+			act(monitoringPath+"breakers/:merchant/close", breaker.MoveAct(breaker.CloseIt), s.moveBreaker(breaker.CloseIt), breakerView{}),
+			act(monitoringPath+"breakers/:merchant/probe", breaker.MoveAct(breaker.ProbeIt), s.moveBreaker(breaker.ProbeIt), breakerView{}),
+			reads(monitoringPath+"health", access.ViewNotifications, s.health, nil, healthView{}),
+			reads("/api/v1/admin/supplier-calls", access.ViewCallbacks, s.listCalls, callsQuery{}, page[callView]{}),
+			act("/api/v1/admin/orders/:order_no/query", advance.QueryAct, s.queryOrder, answerView{}),
+			act("/api/v1/admin/merchants/:code/ping", notify.PingAct("merchant"), s.ping("merchant"), pingView{}),
+			act("/api/v1/admin/subscriptions/:code/ping", notify.PingAct("subscription"), s.ping("subscription"), pingView{}),
 		})
+	limits := map[string]int64{"expires_in": int64(s.Config.OrderExpiryMax / time.Second)}
+	for i, r := range table {
+		if r.Request != nil {
+			table[i].Handler = readerOf(r.Request, limits).before(r.Handler)
+		}
+	}
+	return table
+}
+
+// reads is a route of what services with the scope monitor, and operators, may read.
+func reads(path string, p access.Permission, h fiber.Handler, request, answer any) web.Route {
+	return web.Route{
+		Method: http.MethodGet, Path: path, Audience: web.ForMonitor, Scope: access.Monitor, Permission: p, Handler: h, Request: request,
+		Answer: answer,
+	}
+}
+
+// merchants is a route of what a merchant may read.
+func merchants(path string, h fiber.Handler, request, answer any) web.Route {
+	return web.Route{Method: http.MethodGet, Path: path, Audience: web.ForMerchant, Handler: h, Request: request, Answer: answer}
+}
+
+// planned is the route that plans a batch: its request is no act's.
+func planned(r web.Route) web.Route {
+	r.Request = console.BatchWish{}
+	return r
 }

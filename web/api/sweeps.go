@@ -8,7 +8,6 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/notify"
 	"backstop/internal/sweep"
-	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -39,20 +38,15 @@ func viewSweep(s *sweep.Sweep) sweepView {
 }
 
 func (s *handlers) listSweeps(c *fiber.Ctx) error {
-	f := web.ReadFilter(c)
-	f.Only("cursor", "limit")
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	rows, err := sweep.List(c.UserContext(), s.DB.Read, slice.At.ID, slice.Rows+1)
+	r := requestOf[paging](c)
+	rows, err := sweep.List(c.UserContext(), s.DB.Read, r.Cursor, int(r.Limit)+1)
 	if err != nil {
 		return err
 	}
 	next := int64(0)
-	if len(rows) > slice.Rows {
-		rows = rows[:slice.Rows]
-		next = rows[slice.Rows-1].ID
+	if len(rows) > int(r.Limit) {
+		rows = rows[:r.Limit]
+		next = rows[r.Limit-1].ID
 	}
 	return c.JSON(pageOf(rows, next, viewSweep))
 }
@@ -67,6 +61,10 @@ func (s *handlers) getSweep(c *fiber.Ctx) error {
 		return err
 	}
 	return c.JSON(viewSweep(found))
+}
+
+type begunView struct {
+	ID string `json:"id"`
 }
 
 // runSweep starts a sweep, which a worker continues.
@@ -95,7 +93,5 @@ func (s *handlers) runSweep(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.Status(http.StatusAccepted).JSON(struct {
-		ID string `json:"id"`
-	}{sweep.Begun(out)})
+	return c.Status(http.StatusAccepted).JSON(begunView{sweep.Begun(out)})
 }

@@ -5,6 +5,8 @@ package field
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -29,6 +31,13 @@ const (
 	Flag   Kind = "flag"
 	List   Kind = "list"
 	Object Kind = "object"
+
+	ASCII  Kind = "ascii"  // visible characters: a merchant's own number
+	IP     Kind = "ip"     // an address, without a port
+	URL    Kind = "url"    // http or https
+	Time   Kind = "time"   // RFC 3339; Unix µs
+	Cursor Kind = "cursor" // of a page of a list
+	Limit  Kind = "limit"  // the rows of a page
 )
 
 // types are the Go kinds that a Kind fits; the first Kind is that of a field without a tag.
@@ -42,6 +51,12 @@ var types = []struct {
 	{Choice, isText},
 	{Number, isWhole},
 	{Money, isWhole},
+	{ASCII, isText},
+	{IP, isText},
+	{URL, isText},
+	{Time, isWhole},
+	{Cursor, isWhole},
+	{Limit, isWhole},
 	{Flag, func(k reflect.Kind) bool { return k == reflect.Bool }},
 	{List, func(k reflect.Kind) bool { return k == reflect.Slice }},
 	{Object, func(k reflect.Kind) bool { return k == reflect.Struct || k == reflect.Map }},
@@ -52,7 +67,9 @@ func isWhole(k reflect.Kind) bool { return k == reflect.Int || k == reflect.Int6
 
 // Field is the declaration of one field.
 type Field struct {
-	Name     string // in JSON
+	Name     string // in JSON, or in the query of a URL
+	Query    bool
+	Filter   string // the word of the list that it filters, if not its name; "-" = none
 	Kind     Kind
 	Required bool
 	Min, Max int64 // of a number, or of the characters of a text; 0 = no bound
@@ -78,6 +95,8 @@ var tags = map[string]func(f *Field, word string) (ok bool){
 	"example": func(f *Field, word string) bool { f.Example = word; return true },
 	"doc":     func(f *Field, word string) bool { f.Doc = word; return true },
 	"says":    func(f *Field, word string) bool { f.Says = word; return true },
+	"filter":  func(f *Field, word string) bool { f.Filter = word; return true },
+	"query":   func(f *Field, word string) bool { f.Name, f.Query = word, true; return true },
 }
 
 func number(word string, n *int64) bool {
@@ -100,8 +119,8 @@ func Of(t reflect.Type) (all []Field) {
 				panic(fmt.Sprintf("field: %v.%s: %s:%q", t, sf.Name, key, word))
 			}
 		}
-		if name == "" || !sf.IsExported() || !f.fits(sf.Type) {
-			panic(fmt.Sprintf("field: %v.%s has no name in JSON or is no %s", t, sf.Name, f.Kind))
+		if f.Name == "" || !sf.IsExported() || !f.fits(sf.Type) {
+			panic(fmt.Sprintf("field: %v.%s has no name or is no %s", t, sf.Name, f.Kind))
 		}
 		all = append(all, f)
 	}
@@ -184,19 +203,38 @@ func (f *Field) ofNumber(n int64) string {
 
 func (f *Field) ofText(s string) string {
 	refused := map[Kind]func(rune) bool{
-		Line: unicode.IsControl,
+		Line: unicode.IsControl, ASCII: unicode.IsControl, IP: unicode.IsControl, URL: unicode.IsControl,
 		Word: func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) },
 		Text: func(r rune) bool { return r == 0 },
 	}[f.Kind]
 	switch n := int64(utf8.RuneCountInString(s)); {
+	case f.Max > 0 && n > f.Max:
+		return fmt.Sprintf("use at most %d characters", f.Max)
 	case f.Kind == Choice && !slices.Contains(f.Choices, s):
 		return "use " + strings.Join(f.Choices, ", ")
 	case n < f.Min:
 		return fmt.Sprintf("use at least %d characters", f.Min)
-	case f.Max > 0 && n > f.Max:
-		return fmt.Sprintf("use at most %d characters", f.Max)
 	case !utf8.ValidString(s) || refused != nil && strings.ContainsFunc(s, refused):
 		return "use no control characters"
+	}
+	return f.ofForm(s)
+}
+
+// ofForm checks the kinds of text that have a form.
+func (f *Field) ofForm(s string) string {
+	switch f.Kind {
+	case ASCII:
+		if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			return fmt.Sprintf("use 1 to %d visible ASCII characters", f.Max)
+		}
+	case IP:
+		if _, err := netip.ParseAddr(s); err != nil {
+			return "use an IP address"
+		}
+	case URL:
+		if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return "use an http or https URL"
+		}
 	}
 	return ""
 }

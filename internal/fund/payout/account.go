@@ -12,10 +12,10 @@ import (
 // Free is an account that a request spells out. It must equal one of the merchant's allowed
 // accounts.
 type Free struct {
-	Kind   string // supplier.PayeeBankCard, …
-	Holder string
-	Number string // a secret
-	Bank   string // "" where the kind has none
+	Kind   string `json:"kind" max:"64" doc:"What number is: bank_card or alipay."`
+	Holder string `json:"holder" max:"200" doc:"The name of its holder."`
+	Number string `json:"number" max:"200" doc:"Its number: a secret."`
+	Bank   string `json:"bank" max:"200" doc:"The bank, for a bank_card."`
 }
 
 // Target names an account of a merchant, by its code or, if Free is not nil, by its content.
