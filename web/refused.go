@@ -92,7 +92,9 @@ func (r *refused) fill(c *fiber.Ctx, page []byte) ([]byte, error) {
 	if at != nil {
 		parent = at.Parent
 	}
-	problem := &html.Node{Type: html.ElementNode, Data: "p", Attr: []html.Attribute{{Key: "class", Val: "err"}, {Key: "role", Val: "alert"}}}
+	problem := &html.Node{Type: html.ElementNode, Data: "p"}
+	setAttr(problem, "class", "err")
+	setAttr(problem, "role", "alert")
 	problem.AppendChild(&html.Node{Type: html.TextNode, Data: r.problem})
 	parent.InsertBefore(problem, at)
 	for n := range form.Ancestors() {

@@ -28,16 +28,21 @@ func TestARefusedFormIsShownAgainWithWhatWasTyped(t *testing.T) {
 				xu, x,
 				[]string{"reason", "agreed with <the> merchant", "amount", "12.301"},
 				[]string{
-					`<details class="raw decision" id="decide-accept_amount" open="">`, `agreed with &lt;the&gt; merchant</textarea>`, `value="12.301"`,
+					`<details class="raw decision" id="decide-accept_amount" open="">`,
+					`agreed with &lt;the&gt; merchant</textarea>`, `value="12.301"`,
 					`<p class="err" role="alert">Invalid field: Amount</p>`,
 				},
 			},
 			"/accounts/adjust": {
 				xu, "/accounts",
 				[]string{
-					"debit", "bank:x", "credit", "nowhere", "currency", "CNY", "amount", "12.30", "evidence", "line 7", "reason", "as the bank says",
+					"debit", "bank:x", "credit", "nowhere", "currency", "CNY", "amount", "12.30", "evidence", "line 7",
+					"reason", "as the bank says",
 				},
-				[]string{`value="bank:x"`, `value="nowhere"`, `value="12.30"`, `>line 7</textarea>`, `>as the bank says</textarea>`, `role="alert"`},
+				[]string{
+					`value="bank:x"`, `value="nowhere"`, `value="12.30"`, `>line 7</textarea>`,
+					`>as the bank says</textarea>`, `role="alert"`,
+				},
 			},
 			"/sweeps/run": {ops, "/sweeps", []string{"reason", "short"}, []string{`>short</textarea>`, `8 to 1000 characters</p>`}},
 		} {
@@ -52,8 +57,8 @@ func TestARefusedFormIsShownAgainWithWhatWasTyped(t *testing.T) {
 			}
 		}
 		// The page has no such form any more.
-		if got := h.Post(t, xu, x+"/propose?lang=en", "form_key", "k", "version", "1", "action", "nonsense", "reason", "long enough"); got.Status !=
-			http.StatusUnprocessableEntity || !strings.Contains(got.Body, "go back, correct it") {
+		got := h.Post(t, xu, x+"/propose?lang=en", "form_key", "k", "version", "1", "action", "nonsense", "reason", "long enough")
+		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "go back, correct it") {
 			t.Errorf("without its form: %d: %s", got.Status, got.Body)
 		}
 	})
