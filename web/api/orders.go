@@ -41,9 +41,10 @@ func (s *handlers) getOrder(c *fiber.Ctx) error {
 
 // orderQuery names an order by the merchant's number.
 type orderQuery struct {
-	lenient
 	OutTradeNo string `query:"out_trade_no" kind:"ascii" required:"true" max:"64" says:"use 1 to 64 visible ASCII characters" doc:"The merchant's number of the order."`
 }
+
+func (orderQuery) ignoresOthers() {}
 
 func (s *handlers) findOrder(c *fiber.Ctx) error {
 	o, err := order.ByOutTradeNo(c.UserContext(), s.DB.Read, web.MerchantOf(c).ID, requestOf[orderQuery](c).OutTradeNo)

@@ -27,8 +27,8 @@ type chooser interface{ choices() map[string][]string }
 // checked is an object with rules that its tags cannot tell.
 type checked interface{ check(f *form) }
 
-// lenient in a request of the query means that other parameters are ignored.
-type lenient struct{}
+// lenient is a request of the query that ignores other parameters.
+type lenient interface{ ignoresOthers() }
 
 // reader reads one kind of request. Its tags are read once, when the routes are listed.
 type reader struct {
@@ -56,7 +56,7 @@ func readerOf(request any, limits map[string]int64) *reader {
 		r.query, r.optional = p.Query, r.optional && !p.Required
 	}
 	r.known = names(r.params)
-	_, r.lenient = r.of.FieldByName("lenient")
+	_, r.lenient = request.(lenient)
 	return r
 }
 
@@ -180,14 +180,21 @@ func (f *form) fill(to reflect.Value, params []param) {
 		case p.Fields != nil:
 			f.list(into, p)
 		default:
-			if raw, ok := f.raw(p.Name, p.Required); !ok {
-				break
-			} else if json.Unmarshal(raw, into.Addr().Interface()) != nil {
-				f.blame(p.Name, map[bool]string{true: "use a list of strings", false: "use a text"}[p.Kind == field.List])
-			} else if problem := p.Problem(into); problem != "" {
-				f.blame(p.Name, problem)
-			}
+			f.plain(into, p)
 		}
+	}
+}
+
+// plain reads a text, or a list of texts.
+func (f *form) plain(into reflect.Value, p *param) {
+	raw, ok := f.raw(p.Name, p.Required)
+	if !ok {
+		return
+	}
+	if json.Unmarshal(raw, into.Addr().Interface()) != nil {
+		f.blame(p.Name, map[bool]string{true: "use a list of strings", false: "use a text"}[p.Kind == field.List])
+	} else if problem := p.Problem(into); problem != "" {
+		f.blame(p.Name, problem)
 	}
 }
 

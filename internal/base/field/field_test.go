@@ -26,7 +26,7 @@ type wish struct {
 	IDs     []string `json:"ids" max:"2"`
 	Days    *int64   `json:"days" min:"1" max:"9"`
 	Fee     int64    `json:"fee" kind:"money"`
-	hidden  int      `json:"-"`
+	Hidden  int      `json:"-"`
 }
 
 func TestFieldsAreReadFromTags(t *testing.T) {
