@@ -10,7 +10,7 @@ import (
 	"backstop/internal/fund"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/ledger"
-	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/report"
 	"backstop/views/link"
 	"backstop/views/ui"
@@ -134,23 +134,23 @@ func lineKindText(kind string) text.Text {
 	if kind == "" {
 		return text.None
 	}
-	return ui.TextFor(lineKinds, ledgerfact.Kind(kind))
+	return ui.TextFor(lineKinds, fact.Kind(kind))
 }
 
-var lineKinds = map[ledgerfact.Kind]text.Text{
-	ledgerfact.KindPayment:        {ZH: "收款", EN: "Payment"},
-	ledgerfact.KindFee:            {ZH: "手续费", EN: "Fee"},
-	ledgerfact.KindRefund:         text.Refund,
-	ledgerfact.KindRefundFailed:   {ZH: "退款退回", EN: "Refund returned"},
-	ledgerfact.KindPayout:         {ZH: "出款", EN: "Payout"},
-	ledgerfact.KindPayoutReversed: {ZH: "出款冲正", EN: "Payout reversed"},
-	ledgerfact.KindDispute:        {ZH: "拒付争议", EN: "Dispute"},
-	ledgerfact.KindDisputeWon:     {ZH: "争议胜诉", EN: "Dispute won"},
-	ledgerfact.KindDisputeTaken:   {ZH: "争议扣款", EN: "Dispute withdrawn"},
-	ledgerfact.KindFreeze:         {ZH: "冻结", EN: "Freeze"},
-	ledgerfact.KindUnfreeze:       {ZH: "解冻", EN: "Unfreeze"},
-	ledgerfact.KindAdjustment:     {ZH: "调账", EN: "Adjustment"},
-	ledgerfact.KindOpening:        {ZH: "期初", EN: "Opening balance"},
+var lineKinds = map[fact.Kind]text.Text{
+	fact.KindPayment:        {ZH: "收款", EN: "Payment"},
+	fact.KindFee:            {ZH: "手续费", EN: "Fee"},
+	fact.KindRefund:         text.Refund,
+	fact.KindRefundFailed:   {ZH: "退款退回", EN: "Refund returned"},
+	fact.KindPayout:         {ZH: "出款", EN: "Payout"},
+	fact.KindPayoutReversed: {ZH: "出款冲正", EN: "Payout reversed"},
+	fact.KindDispute:        {ZH: "拒付争议", EN: "Dispute"},
+	fact.KindDisputeWon:     {ZH: "争议胜诉", EN: "Dispute won"},
+	fact.KindDisputeTaken:   {ZH: "争议扣款", EN: "Dispute withdrawn"},
+	fact.KindFreeze:         {ZH: "冻结", EN: "Freeze"},
+	fact.KindUnfreeze:       {ZH: "解冻", EN: "Unfreeze"},
+	fact.KindAdjustment:     {ZH: "调账", EN: "Adjustment"},
+	fact.KindOpening:        {ZH: "期初", EN: "Opening balance"},
 }
 
 // pairsText are the pairs of accounts that may be adjusted.
@@ -202,7 +202,7 @@ var (
 
 // refLink leads to what an entry's reference belongs to, where its number says it; "" = nowhere.
 func refLink(ref string) templ.SafeURL {
-	row, id, ok := ledgerfact.Of(ref, false)
+	row, id, ok := fact.Of(ref, false)
 	switch {
 	case !ok:
 	case strings.HasPrefix(row.Ref, "refund:"):
@@ -211,7 +211,7 @@ func refLink(ref string) templ.SafeURL {
 		return link.Payout("P" + id)
 	case strings.HasPrefix(row.Ref, "dispute:"):
 		return link.Dispute("D" + id)
-	case row.Fact == ledgerfact.Freeze, row.Fact == ledgerfact.Adjust:
+	case row.Fact == fact.Freeze, row.Fact == fact.Adjust:
 		return templ.URL("/approvals/apr_" + url.PathEscape(id))
 	}
 	return ""

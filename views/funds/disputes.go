@@ -7,7 +7,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
-	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/ui"
 	"backstop/views/wording"
@@ -111,7 +111,7 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 }
 
 // step is one step of the dispute as a change of its status made it, or else its entries.
-func (d DisputeData) step(name text.Text, icon string, state ui.State, h *booking.Change, facts ...ledgerfact.Name) fundStep {
+func (d DisputeData) step(name text.Text, icon string, state ui.State, h *booking.Change, facts ...fact.Name) fundStep {
 	s := fundStep{name: name, icon: icon, state: state, refs: entriesOf(d.Behind, facts...)}
 	for _, e := range d.Entries {
 		if slices.Contains(s.refs, e.Ref) {
@@ -131,7 +131,7 @@ func (d DisputeData) steps(p *ui.Page) []fundStep {
 }
 
 func (d DisputeData) opened() fundStep {
-	s := d.step(text.Text{ZH: "发起：保留商户资金", EN: "Opened: money reserved"}, "lock", done, became(d.History, dispute.Opened), ledgerfact.DisputeHeld)
+	s := d.step(text.Text{ZH: "发起：保留商户资金", EN: "Opened: money reserved"}, "lock", done, became(d.History, dispute.Opened), fact.DisputeHeld)
 	if d.OrderID == 0 {
 		s.state = nothingReserved
 	}
@@ -156,8 +156,8 @@ func (d DisputeData) answered(p *ui.Page) fundStep {
 
 // withdrawn is what the supplier took: the money and its fee.
 func (d DisputeData) withdrawn() fundStep {
-	s := d.step(text.Text{ZH: "渠道扣款", EN: "Money taken by the supplier"}, "arrow-right-left", taken, nil, ledgerfact.DisputeWithdrawn,
-		ledgerfact.DisputeFee)
+	s := d.step(text.Text{ZH: "渠道扣款", EN: "Money taken by the supplier"}, "arrow-right-left", taken, nil, fact.DisputeWithdrawn,
+		fact.DisputeFee)
 	switch {
 	case d.Withdrawn:
 	case d.Status == dispute.Won:
@@ -172,11 +172,11 @@ func (d DisputeData) withdrawn() fundStep {
 func (d DisputeData) outcome() fundStep {
 	name := text.Text{ZH: "结果", EN: "Outcome"}
 	if dispute.Moves.Of(d.Status).Open {
-		return d.step(name, "scale", pending, nil, ledgerfact.DisputeReinstated, ledgerfact.DisputeFeeBack)
+		return d.step(name, "scale", pending, nil, fact.DisputeReinstated, fact.DisputeFeeBack)
 	}
-	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), became(d.History, d.Status), ledgerfact.DisputeReinstated,
-		ledgerfact.DisputeReleased,
-		ledgerfact.DisputeFeeBack)
+	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), became(d.History, d.Status), fact.DisputeReinstated,
+		fact.DisputeReleased,
+		fact.DisputeFeeBack)
 }
 
 // sentence says how the dispute stands, and what happens next.

@@ -9,7 +9,7 @@ import (
 	"backstop/internal/call"
 	"backstop/internal/console"
 	"backstop/internal/fund/payout"
-	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"
@@ -106,11 +106,11 @@ func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 func (d PayoutData) steps() []fundStep {
 	return []fundStep{
 		d.approval(),
-		d.step(payout.Debit, text.Text{ZH: "出款：从商户余额扣款", EN: "Debit: merchant's balance"}, "lock", d.Debit, ledgerfact.PayoutDebit,
-			ledgerfact.PayoutFee),
+		d.step(payout.Debit, text.Text{ZH: "出款：从商户余额扣款", EN: "Debit: merchant's balance"}, "lock", d.Debit, fact.PayoutDebit,
+			fact.PayoutFee),
 		d.credit(),
-		d.step(payout.Reversal, text.Text{ZH: "冲正：退回商户余额", EN: "Reversal: money back"}, "undo-2", d.Reversal, ledgerfact.PayoutReversal,
-			ledgerfact.PayoutFeeBack),
+		d.step(payout.Reversal, text.Text{ZH: "冲正：退回商户余额", EN: "Reversal: money back"}, "undo-2", d.Reversal, fact.PayoutReversal,
+			fact.PayoutFeeBack),
 		notifiedStep(d.Behind, d.Status != payout.Cancelled),
 	}
 }
@@ -136,7 +136,7 @@ func (d PayoutData) approval() fundStep {
 }
 
 // step is one step as it is stored.
-func (d PayoutData) step(name string, label text.Text, icon string, state payout.StepState, facts ...ledgerfact.Name) fundStep {
+func (d PayoutData) step(name string, label text.Text, icon string, state payout.StepState, facts ...fact.Name) fundStep {
 	s := fundStep{name: label, icon: icon, state: ui.Look(ui.StepStates, state), refs: entriesOf(d.Behind, facts...)}
 	i := slices.IndexFunc(d.Steps, func(s payout.Step) bool { return s.Step == name })
 	switch {
@@ -156,8 +156,8 @@ func (d PayoutData) step(name string, label text.Text, icon string, state payout
 
 // credit is the supplier's part: the only one that calls out.
 func (d PayoutData) credit() fundStep {
-	s := d.step(payout.Credit, text.Text{ZH: "入款：渠道付给收款账户", EN: "Credit: supplier to the payee"}, "send", d.Credit, ledgerfact.PayoutCredit,
-		ledgerfact.PayoutReturned, ledgerfact.PayoutLate)
+	s := d.step(payout.Credit, text.Text{ZH: "入款：渠道付给收款账户", EN: "Credit: supplier to the payee"}, "send", d.Credit, fact.PayoutCredit,
+		fact.PayoutReturned, fact.PayoutLate)
 	for i, c := range d.Calls {
 		if c.Op == call.Payout || s.call == nil {
 			s.call = &d.Calls[i]

@@ -9,7 +9,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
-	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/ui"
 
@@ -111,9 +111,9 @@ func (d RefundData) called(h *booking.Change) *console.Call {
 func (d RefundData) steps() []fundStep {
 	if d.Adopted != "" {
 		return append([]fundStep{d.step(text.Text{ZH: "在渠道后台退款", EN: "Made at the supplier"}, "undo-2", done, became(d.History, refund.Succeeded),
-			ledgerfact.RefundAdopted)}, d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled))
+			fact.RefundAdopted)}, d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled))
 	}
-	held := d.step(text.Text{ZH: "冻结退款资金", EN: "Money held"}, "lock", done, nil, ledgerfact.RefundHeld)
+	held := d.step(text.Text{ZH: "冻结退款资金", EN: "Money held"}, "lock", done, nil, fact.RefundHeld)
 	if len(d.History) > 0 {
 		held.at, held.who = d.History[0].CreatedAt, d.History[0].Actor
 	}
@@ -122,7 +122,7 @@ func (d RefundData) steps() []fundStep {
 }
 
 // step is one step of the refund as a change made it.
-func (d RefundData) step(name text.Text, icon string, state ui.State, h *booking.Change, facts ...ledgerfact.Name) fundStep {
+func (d RefundData) step(name text.Text, icon string, state ui.State, h *booking.Change, facts ...fact.Name) fundStep {
 	s := fundStep{name: name, icon: icon, state: state, refs: entriesOf(d.Behind, facts...), call: d.called(h)}
 	if h != nil {
 		s.at, s.who, s.note = h.CreatedAt, h.Actor, h.Detail
@@ -167,8 +167,8 @@ func (d RefundData) outcome() fundStep {
 	switch d.Status {
 	case refund.Succeeded, refund.Returned:
 		return d.step(name, "circle-check", ui.Look(ui.RefundStates, refund.Succeeded), became(d.History, refund.Succeeded),
-			ledgerfact.RefundDone,
-			ledgerfact.RefundFee, ledgerfact.RefundCost)
+			fact.RefundDone,
+			fact.RefundFee, fact.RefundCost)
 	case refund.Failed:
 		return d.step(name, "circle-x", ui.Look(ui.RefundStates, d.Status), became(d.History, refund.Failed))
 	case refund.Unknown, refund.Submitted:
@@ -188,11 +188,11 @@ func (d RefundData) returned() fundStep {
 	name := text.Text{ZH: "冲正：退回原账户", EN: "Reversal: money back"}
 	switch d.Status {
 	case refund.Failed, refund.Rejected, refund.Cancelled:
-		return d.step(name, "undo-2", done, became(d.History, d.Status), ledgerfact.RefundBack)
+		return d.step(name, "undo-2", done, became(d.History, d.Status), fact.RefundBack)
 	case refund.Returned:
-		return d.step(name, "undo-2", ui.Look(ui.RefundStates, d.Status), became(d.History, d.Status), ledgerfact.RefundReturned,
-			ledgerfact.RefundBack,
-			ledgerfact.RefundFeeAgain)
+		return d.step(name, "undo-2", ui.Look(ui.RefundStates, d.Status), became(d.History, d.Status), fact.RefundReturned,
+			fact.RefundBack,
+			fact.RefundFeeAgain)
 	}
 	if refund.Moves.Of(d.Status).Open {
 		return fundStep{name: name, icon: "undo-2", state: ifItFails}

@@ -6,7 +6,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
-	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/ui"
 	"backstop/views/wording"
@@ -78,9 +78,9 @@ func became[S ~string](history []booking.Change, to S) *booking.Change {
 }
 
 // entriesOf returns the references of the entries that book one of the facts.
-func entriesOf(b console.Behind, facts ...ledgerfact.Name) (refs []string) {
+func entriesOf(b console.Behind, facts ...fact.Name) (refs []string) {
 	for _, e := range b.Entries {
-		if row, _, ok := ledgerfact.Of(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
+		if row, _, ok := fact.Of(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
 			refs = append(refs, e.Ref)
 		}
 	}

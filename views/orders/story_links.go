@@ -9,7 +9,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
-	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/report"
 	"backstop/views/ui"
 
@@ -111,14 +111,14 @@ func ledgerSums(s *console.Story) (sums []ledgerSum) {
 }
 
 // takenLater are the kinds of lines that change what the merchant has of a payment.
-var takenLater = []ledgerfact.Kind{ledgerfact.KindFee, ledgerfact.KindRefund, ledgerfact.KindRefundFailed, ledgerfact.KindDispute, ledgerfact.KindDisputeWon}
+var takenLater = []fact.Kind{fact.KindFee, fact.KindRefund, fact.KindRefundFailed, fact.KindDispute, fact.KindDisputeWon}
 
 // ledgerState compares what the merchant was credited with what was paid, without fees, refunds and disputes.
 func ledgerState(s *console.Story) ui.State {
 	var credited int64
 	own := ledger.MerchantAccount(s.Merchant.Code)
 	for _, t := range s.Transfers {
-		row, _, ok := ledgerfact.Of(t.Ref, false)
+		row, _, ok := fact.Of(t.Ref, false)
 		switch {
 		case ok && slices.Contains(takenLater, row.Kind), t.Currency != s.Order.Currency:
 		case t.Credit == own:
