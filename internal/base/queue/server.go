@@ -39,7 +39,7 @@ type groupConfig struct {
 	poll, forward time.Duration
 }
 
-// An idle server asks Redis some 30 times a second, at 0.03 % of a core for each look. What needs
+// An idle server asks Redis some 25 times a second, at 0.03 % of a core for each look. What needs
 // milliseconds does not wait for one: new notifications come by Nudged, and due rows are read by
 // the database tick a second before their time.
 var groupConfigs = map[Group]groupConfig{
@@ -48,9 +48,9 @@ var groupConfigs = map[Group]groupConfig{
 		workers: 8, poll: time.Second, forward: time.Second,
 	},
 	WorkGroup: {
-		queues: map[string]int{TimeoutQueue: 3, AlertQueue: 1}, workers: 16, poll: 250 * time.Millisecond, forward: 500 * time.Millisecond,
+		queues: map[string]int{TimeoutQueue: 3, AlertQueue: 1}, workers: 16, poll: 500 * time.Millisecond, forward: time.Second,
 	},
-	CompensateGroup: {queues: map[string]int{CompensateQueue: 1}, workers: 16, poll: 250 * time.Millisecond, forward: time.Second},
+	CompensateGroup: {queues: map[string]int{CompensateQueue: 1}, workers: 16, poll: 500 * time.Millisecond, forward: time.Second},
 	SweepGroup:      {queues: map[string]int{SweepQueue: 1}, workers: 2, poll: time.Second, forward: time.Second},
 }
 
