@@ -260,18 +260,18 @@ func (k *checker) supplier(v *Supplier) {
 
 // configSecrets checks the secrets of a supplier's config.
 func (k *checker) configSecrets(kind supplier.Kind, config map[string]any) {
-	for _, field := range kind.Secrets {
+	for field := range kind.Secrets() {
 		f := Field{}
-		if slices.Contains(kind.PEM, field) {
+		if field.PEM {
 			f.Form = "pem"
 		}
-		switch v := config[field].(type) {
+		switch v := config[field.Name].(type) {
 		case Secret:
-			k.secret(join("config", field), v, f)
+			k.secret(join("config", field.Name), v, f)
 		case []any:
 			for i, one := range v {
 				if s, ok := one.(Secret); ok {
-					k.secret(fmt.Sprintf("config.%s[%d]", field, i), s, f)
+					k.secret(fmt.Sprintf("config.%s[%d]", field.Name, i), s, f)
 				}
 			}
 		}

@@ -200,7 +200,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 // as stored.
 func (w *commit) config(kind supplier.Kind, v *Supplier) (json.RawMessage, error) {
 	config := maps.Clone(v.Config)
-	eachSecret(kind, config, func(field string, is any) any {
+	eachSecret(kind, config, func(f supplier.Field, is any) any {
 		s, ok := is.(Secret)
 		switch {
 		case !ok:
@@ -208,7 +208,7 @@ func (w *commit) config(kind supplier.Kind, v *Supplier) (json.RawMessage, error
 		case s.plain == "" && s.stored != "":
 			return s.stored
 		}
-		return w.env.Keys.Seal(configPlace(v.Code, field), []byte(s.plain))
+		return w.env.Keys.Seal(configPlace(v.Code, f.Name), []byte(s.plain))
 	})
 	return json.Marshal(config)
 }

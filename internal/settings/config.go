@@ -39,14 +39,14 @@ func MapConfig(kind supplier.Kind, code string, config json.RawMessage, change M
 	if err != nil {
 		return nil, err
 	}
-	eachSecret(kind, fields, func(field string, v any) any {
+	eachSecret(kind, fields, func(f supplier.Field, v any) any {
 		text, ok := v.(string)
 		if !ok || err != nil {
 			return v
 		}
-		changed, wrong := change(configPlace(code, field), text)
+		changed, wrong := change(configPlace(code, f.Name), text)
 		if wrong != nil {
-			err = fmt.Errorf("config.%s: %w", field, wrong)
+			err = fmt.Errorf("config.%s: %w", f.Name, wrong)
 		}
 		return changed
 	})
@@ -59,7 +59,7 @@ func MapConfig(kind supplier.Kind, code string, config json.RawMessage, change M
 // SetConfig sets a supplier's config from plain text.
 func (v *Supplier) SetConfig(kind supplier.Kind, config map[string]any) {
 	v.Config = maps.Clone(config)
-	eachSecret(kind, v.Config, func(_ string, v any) any {
+	eachSecret(kind, v.Config, func(_ supplier.Field, v any) any {
 		if text, ok := v.(string); ok {
 			return NewSecret(text)
 		}
@@ -71,7 +71,7 @@ func (v *Supplier) SetConfig(kind supplier.Kind, config map[string]any) {
 // plainConfig returns a config with its secrets in plain text, as its kind parses it.
 func plainConfig(kind supplier.Kind, config map[string]any) (json.RawMessage, error) {
 	plain := maps.Clone(config)
-	eachSecret(kind, plain, func(_ string, v any) any {
+	eachSecret(kind, plain, func(_ supplier.Field, v any) any {
 		if s, ok := v.(Secret); ok {
 			return s.plain
 		}
@@ -98,18 +98,18 @@ func decodeConfig(raw json.RawMessage) (config map[string]any, err error) {
 }
 
 // eachSecret changes the secret fields of a config: a value, or each value of a list.
-func eachSecret(kind supplier.Kind, config map[string]any, change func(field string, v any) any) {
-	for _, field := range kind.Secrets {
-		switch v := config[field].(type) {
+func eachSecret(kind supplier.Kind, config map[string]any, change func(f supplier.Field, v any) any) {
+	for f := range kind.Secrets() {
+		switch v := config[f.Name].(type) {
 		case nil:
 		case []any:
 			all := slices.Clone(v)
 			for i := range all {
-				all[i] = change(field, all[i])
+				all[i] = change(f, all[i])
 			}
-			config[field] = all
+			config[f.Name] = all
 		default:
-			config[field] = change(field, v)
+			config[f.Name] = change(f, v)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/field"
 	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
 	"backstop/internal/settings"
@@ -296,7 +297,11 @@ func TestSubscriptionsAreToldOfWhatTheyFollowWhileTheyAreEnabled(t *testing.T) {
 func TestSecretsOfASuppliersConfigOpenInTheirPlaceOnly(t *testing.T) {
 	t.Parallel()
 	keys := ring(t, 1)
-	kind := supplier.Kind{Name: "x", Secrets: []string{"key", "old_keys", "absent"}}
+	kind := supplier.Kind{Name: "x", Fields: []supplier.Field{
+		{Field: field.Field{Name: "key", Secret: true}},
+		{Field: field.Field{Name: "old_keys", Secret: true}},
+		{Field: field.Field{Name: "absent", Secret: true}},
+	}}
 	plain := json.RawMessage(`{"key":"k-secret","old_keys":["o1-secret","o2-secret"],"url":"https://s.example"}`)
 	sealed, err := settings.SealConfig(kind, keys, "s1", plain)
 	if err != nil || bytes.Contains(sealed, []byte("-secret")) || !bytes.Contains(sealed, []byte("https://s.example")) {

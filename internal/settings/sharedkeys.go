@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"backstop/internal/supplier"
 )
 
 // SharedKeys describes the secrets that two suppliers or more have in common, one line for each
@@ -25,9 +27,9 @@ func (s *Stored) SharedKeys() (lines []string) {
 		if err != nil {
 			continue
 		}
-		eachSecret(kind, config, func(field string, v any) any {
-			is := use{code, field}
-			if text, ok := v.(string); ok && text != "" && !slices.Contains(kind.PEM, field) && !slices.Contains(uses[text], is) {
+		eachSecret(kind, config, func(f supplier.Field, v any) any {
+			is := use{code, f.Name}
+			if text, ok := v.(string); ok && text != "" && !f.PEM && !slices.Contains(uses[text], is) {
 				uses[text] = append(uses[text], is)
 			}
 			return v

@@ -167,9 +167,9 @@ func (s *Stored) Supplier(code string) *Supplier {
 		v.unread = append(v.unread, "config")
 		return v
 	}
-	eachSecret(kind, v.Config, func(field string, is any) any {
+	eachSecret(kind, v.Config, func(f supplier.Field, is any) any {
 		if text, ok := is.(string); ok {
-			return s.open(configPlace(code, field), text)
+			return s.open(configPlace(code, f.Name), text)
 		}
 		return is
 	})

@@ -311,10 +311,9 @@ type Kind struct {
 	Name string // "wechatpay", "alipay", …
 	// Texts are the texts that rows of this kind store by code.
 	Texts *text.Codes
-	// Secrets names the config fields that are sealed at rest. Each is a text without blanks or
-	// line breaks, or a list of such, unless it is among PEM: private keys, whose parser skips
-	// them.
-	Secrets, PEM []string
+	// Fields are the fields of its config. A secret one is a text without blanks or line breaks, or
+	// a list of such, unless it is PEM.
+	Fields []Field
 	// New creates an adapter from the config of `apply` as JSON (unknown fields are an error).
 	// Values "file:PATH" are resolved before. It returns a *FieldError if one field is to
 	// blame; with one that is ForCalls it also returns an adapter without abilities. out sends

@@ -78,6 +78,8 @@ type Field struct {
 	Example  string
 	Doc      string
 	Says     string // what is said of an invalid value, instead of what is wrong with it
+	Secret   bool   // a text, or a list of texts, that is sealed at rest and never shown
+	PEM      bool   // a secret whose parser skips blanks and line breaks
 	Index    []int  // in the struct, for reflect.Value.FieldByIndex
 }
 
@@ -96,7 +98,11 @@ var tags = map[string]func(f *Field, word string) (ok bool){
 	"doc":     func(f *Field, word string) bool { f.Doc = word; return true },
 	"says":    func(f *Field, word string) bool { f.Says = word; return true },
 	"filter":  func(f *Field, word string) bool { f.Filter = word; return true },
-	"query":   func(f *Field, word string) bool { f.Name, f.Query = word, true; return true },
+	"secret": func(f *Field, word string) bool {
+		f.Secret, f.PEM = true, word == "pem"
+		return f.PEM || word == "true"
+	},
+	"query": func(f *Field, word string) bool { f.Name, f.Query = word, true; return true },
 }
 
 func number(word string, n *int64) bool {

@@ -16,6 +16,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/field"
 	"backstop/internal/base/seal"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
@@ -44,7 +45,11 @@ type fakeConfig struct {
 func (f *fake) Account() string { return "fake:" + f.config.MchID }
 
 var kinds = supplier.Kinds{{
-	Name: "fake", Secrets: []string{"key", "certs"}, PEM: []string{"certs"},
+	Name: "fake",
+	Fields: []supplier.Field{
+		{Field: field.Field{Name: "key", Secret: true}},
+		{Field: field.Field{Name: "certs", Secret: true, PEM: true}},
+	},
 	New: func(_ string, raw json.RawMessage, _ supplier.Client) (supplier.Adapter, error) {
 		f := new(fake)
 		if err := supplier.DecodeConfig(raw, &f.config); err != nil {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -8,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/field"
 	"backstop/internal/fee"
 	"backstop/internal/settings"
+	"backstop/internal/supplier"
 
 	"gopkg.in/yaml.v3"
 )
@@ -23,8 +26,8 @@ const referenceIntro = "# The apply file\n\n" +
 	"Secrets, PEM and every value in a supplier's `config` may be `file:PATH`: the text of that file, without the line breaks at its end. A secret or key (except a private key in PEM or base64) with a blank, a line break or an invisible character, such as a no-break space or a byte order mark, is refused; headers and credentials may have blanks inside. A path is relative to the folder of the apply file, or to the working directory if the file is read from standard input. An apply file has at most 8 MiB and 10,000 entries; the file of a `file:PATH` has at most 64 KiB. Durations are written `300s`, `15m` or `1h30m`. A field without a default may be left out; the column *default* says what that means in a new entry.\n\n" +
 	"## A whole file\n\n```yaml\n"
 
-// markdown returns docs/apply.md.
-func markdown() string {
+// markdown returns docs/apply.md, with the config of these kinds of suppliers.
+func markdown(kinds supplier.Kinds) string {
 	var b strings.Builder
 	b.WriteString(referenceIntro)
 	e := yaml.NewEncoder(&b)
@@ -37,10 +40,10 @@ func markdown() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", section.Word, section.Doc)
 		table(&b, section.Type.Elem())
 		if section.Word == "suppliers" {
-			b.WriteString(
-				"\nThe fields of `config`, by kind: [wechatpay](../internal/supplier/wechatpay/README.md), [alipay](../internal/supplier/alipay/README.md), [stripe](../internal/supplier/stripe/README.md), [sortedparams](../internal/supplier/sortedparams/README.md).\n")
-		}
-		if section.Word == "suppliers" {
+			for _, kind := range kinds {
+				fmt.Fprintf(&b, "\n### config of %[1]s\n\n[%[1]s](../internal/supplier/%[1]s/README.md) describes the protocol.\n\n%[2]s", kind.Name, fieldTable)
+				configTable(&b, kind.Fields, "")
+			}
 			b.WriteString("\n### fees\n\n[Fees](funds.md#fees) describes how a fee is computed.\n\n")
 			table(&b, reflect.TypeFor[settings.Fee]())
 		}
@@ -87,8 +90,10 @@ func waitingText() string {
 	return strings.Join(texts, "; ")
 }
 
+const fieldTable = "| field | type | default | limits | meaning | example |\n|---|---|---|---|---|---|\n"
+
 func table(b *strings.Builder, t reflect.Type) {
-	b.WriteString("| field | type | default | limits | meaning | example |\n|---|---|---|---|---|---|\n")
+	b.WriteString(fieldTable)
 	fields := settings.Fields(t)
 	for i, f := range fields {
 		if t == reflect.TypeFor[settings.Subscription]() && f.Word == "urls" {
@@ -100,6 +105,40 @@ func table(b *strings.Builder, t reflect.Type) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | `%s` |\n", f.Word, typeText(f), defaultText(f), cell(limits(f)), cell(f.Doc),
 			cell(f.Example))
 	}
+}
+
+// configTable writes the fields of a config; prefix is the path of a set of named fields.
+func configTable(b *strings.Builder, fields []supplier.Field, prefix string) {
+	for _, f := range fields {
+		if f.Fields != nil {
+			configTable(b, f.Fields, f.Name+".")
+			continue
+		}
+		standard := f.Default
+		switch {
+		case f.Required:
+			standard = "required"
+		case standard != "":
+			standard = "`" + standard + "`"
+		}
+		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s | %s | `%s` |\n", prefix, f.Name, configType(f), standard, strings.Join(f.Choices, ", "),
+			cell(f.Help.EN), cell(f.Example))
+	}
+}
+
+func configType(f supplier.Field) string {
+	what := map[field.Kind]string{field.Flag: "true or false", field.URL: "URL", field.Number: "whole number"}[f.Kind]
+	switch {
+	case f.PEM:
+		return "secret, PEM"
+	case f.Secret && f.Kind == field.List:
+		return "list of secrets"
+	case f.Secret:
+		return "secret"
+	case f.Kind == field.List:
+		return "list of texts"
+	}
+	return cmp.Or(what, "text")
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
@@ -238,8 +277,17 @@ func example(t reflect.Type) *yaml.Node {
 }
 
 // schema returns docs/apply.schema.json.
-func schema() jsonSchema {
+func schema(kinds supplier.Kinds) jsonSchema {
 	s := objectSchema(reflect.TypeFor[settings.File]())
+	suppliers := s["properties"].(jsonSchema)["suppliers"].(jsonSchema)["items"].(jsonSchema)
+	var byKind []any
+	for _, kind := range kinds {
+		byKind = append(byKind, jsonSchema{
+			"if":   jsonSchema{"properties": jsonSchema{"kind": jsonSchema{"const": kind.Name}}, "required": []string{"kind"}},
+			"then": jsonSchema{"properties": jsonSchema{"config": configSchema(kind.Fields)}},
+		})
+	}
+	suppliers["allOf"] = byKind
 	s["$schema"], s["title"] = "https://json-schema.org/draft/2020-12/schema", "Backstop's apply file"
 	return s
 }
@@ -267,6 +315,28 @@ func objectSchema(t reflect.Type) jsonSchema {
 		s["required"], s["type"] = required, "object"
 	}
 	return s
+}
+
+// configSchema is the schema of the config of a kind of supplier. No field is required in it, as any
+// of them may be kept from before.
+func configSchema(fields []supplier.Field) jsonSchema {
+	properties := jsonSchema{}
+	for _, f := range fields {
+		s := maps.Clone(anyText)
+		switch {
+		case f.Fields != nil:
+			s = configSchema(f.Fields)
+		case f.Kind == field.List:
+			s = jsonSchema{"type": "array", "items": anyText}
+		case f.Kind == field.Flag:
+			s = jsonSchema{"type": "boolean"}
+		case len(f.Choices) > 0:
+			s = jsonSchema{"enum": f.Choices}
+		}
+		s["description"] = strings.ReplaceAll(f.Help.EN, "`", "")
+		properties[f.Name] = s
+	}
+	return jsonSchema{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
 func fieldSchema(f settings.Field) jsonSchema {

@@ -19,21 +19,27 @@ import (
 	"backstop/internal/command/demo"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
+	"backstop/internal/supplier/stripe"
+	"backstop/internal/supplier/wechatpay"
 
 	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
 )
 
+// allKinds are those of the program (app.Kinds, which this package cannot import).
+var allKinds = supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
+
 var update = flag.Bool("update", false, "write docs/apply.md and docs/apply.schema.json")
 
 func TestTheReferenceIsCurrent(t *testing.T) {
 	t.Parallel()
-	raw, err := json.MarshalIndent(schema(), "", "  ")
+	raw, err := json.MarshalIndent(schema(allKinds), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{"../../../docs/apply.md": markdown(), "../../../docs/apply.schema.json": string(raw) + "\n"} {
+	for path, want := range map[string]string{"../../../docs/apply.md": markdown(allKinds), "../../../docs/apply.schema.json": string(raw) + "\n"} {
 		if *update {
 			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
@@ -69,6 +75,17 @@ func TestEveryFieldSaysAllOfItself(t *testing.T) {
 		}
 	}
 	walk(reflect.TypeFor[settings.File]())
+	var config func(string, []supplier.Field)
+	config = func(at string, fields []supplier.Field) {
+		for _, f := range fields {
+			if config(at+"."+f.Name, f.Fields); f.Fields == nil && f.Example == "" {
+				t.Errorf("%s.%s: the example is missing", at, f.Name)
+			}
+		}
+	}
+	for _, kind := range allKinds {
+		config(kind.Name, kind.Fields)
+	}
 }
 
 // TestTheExampleCanBeApplied applies the whole file of docs/apply.md.
@@ -96,7 +113,7 @@ func TestTheExampleCanBeApplied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, rest, _ := strings.Cut(markdown(), "```yaml\n")
+	_, rest, _ := strings.Cut(markdown(allKinds), "```yaml\n")
 	text, _, _ := strings.Cut(rest, "```")
 	if err := Apply(t.Context(), env, File{Name: "apply.md", Dir: folder, Text: []byte(text)}); err != nil {
 		t.Fatal(err)

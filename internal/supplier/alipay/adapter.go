@@ -32,17 +32,17 @@ var _ = mask.Declare(`notify_id notify_type notify_time app_id auth_app_id selle
 // Kind describes Alipay to the registry.
 var Kind = supplier.Kind{
 	Name: "alipay", Texts: &Texts,
-	Secrets: []string{"app_private_key"}, PEM: []string{"app_private_key"},
-	New: newAdapter,
+	Fields: supplier.FieldsOf[config](fieldTexts),
+	New:    newAdapter,
 }
 
 type config struct {
-	AppID           string `json:"app_id"`
-	SellerID        string `json:"seller_id"`
-	AlipayPublicKey string `json:"alipay_public_key"`
+	AppID           string `json:"app_id" required:"true" example:"2021000000000000"`
+	SellerID        string `json:"seller_id" example:"2088000000000000"`
+	AlipayPublicKey string `json:"alipay_public_key" kind:"text" required:"true" example:"file:secrets/alipay-public.pem"`
 	// For calls.
-	AppPrivateKey string `json:"app_private_key"`
-	GatewayURL    string `json:"gateway_url"`
+	AppPrivateKey string `json:"app_private_key" kind:"text" secret:"pem" example:"file:secrets/alipay-app.pem"`
+	GatewayURL    string `json:"gateway_url" kind:"url" example:"https://openapi.alipay.com/gateway.do"`
 }
 
 type adapter struct {

@@ -28,7 +28,7 @@ var _ = mask.Declare(`order order_no orderid orderno trade trade_no tradeno out_
 // Kind describes such suppliers to the registry.
 var Kind = supplier.Kind{
 	Name: "sortedparams", Texts: &Texts,
-	Secrets: []string{"key", "private_key"}, PEM: []string{"private_key"},
+	Fields: fields,
 	New: func(code string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 		c, publicKey, err := readConfig(raw)
 		if err != nil {

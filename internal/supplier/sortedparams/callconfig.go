@@ -37,8 +37,7 @@ func (c *config) forCalls(theirs *rsa.PublicKey) (*rsa.PrivateKey, error) {
 // checkCalls checks the requirements of calls. A setting without the others that it needs would
 // be an ability that never works.
 func (c *config) checkCalls() *supplier.FieldError {
-	if wrong := known(choice{"answer_format", c.AnswerFormat, "json form xml"},
-		choice{"pay_kind", c.payKind(), "qr redirect"}); wrong != nil {
+	if wrong := c.known("answer_format", payKindField); wrong != nil {
 		return wrong
 	}
 	for _, a := range c.addresses() {

@@ -1,11 +1,11 @@
 package sortedparams
 
 import (
-	"cmp"
 	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"mime"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,70 +15,74 @@ import (
 
 // config is one supplier's settings, under the names of `apply`.
 type config struct {
-	Format    string `json:"format"`    // form, query, json or xml
-	Algorithm string `json:"algorithm"` // md5, hmac-sha256 or rsa-sha256
-	Key       string `json:"key"`
-	PublicKey string `json:"public_key"`
+	Format    string `json:"format" choices:"form|query|json|xml" default:"form" example:"form"`
+	Algorithm string `json:"algorithm" choices:"md5|hmac-sha256|rsa-sha256" required:"true" example:"md5"`
+	Key       string `json:"key" secret:"true" example:"file:secrets/quickpay-key"`
+	PublicKey string `json:"public_key" kind:"text" example:"file:secrets/quickpay-public.pem"`
 	// KeyAppend follows the sorted pairs; "{key}" stands for the key.
-	KeyAppend   *string  `json:"key_append"`
-	SignField   string   `json:"sign_field"`
-	SignExclude []string `json:"sign_exclude"`
-	SignCase    string   `json:"sign_case"` // lower, upper or any
-	SkipEmpty   bool     `json:"skip_empty"`
+	KeyAppend   *string  `json:"key_append" example:"'&key={key}'"`
+	SignField   string   `json:"sign_field" default:"sign" example:"sign"`
+	SignExclude []string `json:"sign_exclude" example:"[sign_type]"`
+	SignCase    string   `json:"sign_case" choices:"lower|upper|any" default:"any" example:"upper"`
+	SkipEmpty   bool     `json:"skip_empty" default:"false" example:"true"`
 
-	OrderField    string `json:"order_field"`
-	TradeField    string `json:"trade_field"`
-	AmountField   string `json:"amount_field"`
-	AmountUnit    string `json:"amount_unit"` // major or minor
-	Currency      string `json:"currency"`
-	CurrencyField string `json:"currency_field"`
-	StatusField   string `json:"status_field"`
+	OrderField    string `json:"order_field" required:"true" example:"out_trade_no"`
+	TradeField    string `json:"trade_field" example:"trade_no"`
+	AmountField   string `json:"amount_field" required:"true" example:"money"`
+	AmountUnit    string `json:"amount_unit" choices:"major|minor" default:"major" example:"minor"`
+	Currency      string `json:"currency" example:"CNY"`
+	CurrencyField string `json:"currency_field" example:"currency"`
+	StatusField   string `json:"status_field" example:"trade_status"`
 	// The values of StatusField, by meaning.
-	PaidValues     []string `json:"paid_values"`
-	FailedValues   []string `json:"failed_values"`
-	ClosedValues   []string `json:"closed_values"`    // can no longer be paid
-	PayingValues   []string `json:"paying_values"`    // not paid yet
-	NotFoundValues []string `json:"not_found_values"` // the supplier has no such payment
-	AccountField   string   `json:"account_field"`
-	Account        string   `json:"account"`
+	PaidValues     []string `json:"paid_values" example:"[TRADE_SUCCESS]"`
+	FailedValues   []string `json:"failed_values" example:"[TRADE_FAIL]"`
+	ClosedValues   []string `json:"closed_values" example:"[TRADE_CLOSED]"`   // can no longer be paid
+	PayingValues   []string `json:"paying_values" example:"[WAIT_BUYER_PAY]"` // not paid yet
+	NotFoundValues []string `json:"not_found_values" example:"[NOT_FOUND]"`   // the supplier has no such payment
+	AccountField   string   `json:"account_field" example:"pid"`
+	Account        string   `json:"account" example:"'10001'"`
 
 	Reply reply `json:"reply"`
 
 	// For calls.
-	QueryURL      string `json:"query_url"`
-	CloseURL      string `json:"close_url"`
-	PayURL        string `json:"pay_url"`
-	PayKind       string `json:"pay_kind"`        // qr or redirect: what PayValueField holds
-	PayValueField string `json:"pay_value_field"` // of the answer to a start
-	AnswerFormat  string `json:"answer_format"`   // json, form or xml
-	PrivateKey    string `json:"private_key"`     // ours, with rsa-sha256
+	QueryURL      string `json:"query_url" kind:"url" example:"https://pay.example.com/query"`
+	CloseURL      string `json:"close_url" kind:"url" example:"https://pay.example.com/close"`
+	PayURL        string `json:"pay_url" kind:"url" example:"https://pay.example.com/pay"`
+	PayKind       string `json:"pay_kind" choices:"qr|redirect" default:"qr" example:"redirect"` // what PayValueField holds
+	PayValueField string `json:"pay_value_field" example:"code_url"`                             // of the answer to a start
+	AnswerFormat  string `json:"answer_format" choices:"json|form|xml" default:"json" example:"form"`
+	PrivateKey    string `json:"private_key" kind:"text" secret:"pem" example:"file:secrets/quickpay-own.pem"` // ours, with rsa-sha256
 
 	// Refunds.
-	RefundURL         string `json:"refund_url"`
-	RefundQueryURL    string `json:"refund_query_url"`
-	RefundNoField     string `json:"refund_no_field"`
-	RefundAmountField string `json:"refund_amount_field"`
+	RefundURL         string `json:"refund_url" kind:"url" example:"https://pay.example.com/refund"`
+	RefundQueryURL    string `json:"refund_query_url" kind:"url" example:"https://pay.example.com/refund_query"`
+	RefundNoField     string `json:"refund_no_field" example:"out_refund_no"`
+	RefundAmountField string `json:"refund_amount_field" example:"refund_money"`
 
 	// Payouts; their amount is in AmountField.
-	PayoutURL      string `json:"payout_url"`
-	PayoutQueryURL string `json:"payout_query_url"`
-	PayoutNoField  string `json:"payout_no_field"`
-	PayeeField     string `json:"payee_field"` // the payee's account, as JSON
+	PayoutURL      string `json:"payout_url" kind:"url" example:"https://pay.example.com/transfer"`
+	PayoutQueryURL string `json:"payout_query_url" kind:"url" example:"https://pay.example.com/transfer_query"`
+	PayoutNoField  string `json:"payout_no_field" example:"out_biz_no"`
+	PayeeField     string `json:"payee_field" example:"payee"` // the payee's account, as JSON
 
-	ResultField      string   `json:"result_field"` // of answers about refunds and payouts; its values, by what they mean:
-	SuccessValues    []string `json:"success_values"`
-	FailureValues    []string `json:"failure_values"`    // not made, and never will be
-	ProcessingValues []string `json:"processing_values"` // not over
-	ReturnedValues   []string `json:"returned_values"`   // the money came back after a success
+	ResultField      string   `json:"result_field" example:"result"` // of answers about refunds and payouts; its values, by what they mean:
+	SuccessValues    []string `json:"success_values" example:"[SUCCESS]"`
+	FailureValues    []string `json:"failure_values" example:"[FAIL]"`          // not made, and never will be
+	ProcessingValues []string `json:"processing_values" example:"[PROCESSING]"` // not over
+	ReturnedValues   []string `json:"returned_values" example:"[REFUND]"`       // the money came back after a success
 }
 
 type reply struct {
-	ContentType string `json:"content_type"`
-	Success     string `json:"success"`
-	Failure     string `json:"failure"`
+	ContentType string `json:"content_type" default:"text/plain; charset=utf-8" example:"application/json"`
+	Success     string `json:"success" default:"success" example:"success"`
+	Failure     string `json:"failure" default:"fail" example:"fail"`
 }
 
-const keyMark = "{key}"
+const (
+	keyMark = "{key}"
+	// payKindField may only be given with pay_url, so that its default is entered late.
+	payKindField = "pay_kind"
+)
 
 // readConfig parses the settings, fills in defaults and checks what callbacks need. The key is
 // the supplier's, for rsa-sha256.
@@ -100,22 +104,9 @@ func readConfig(raw json.RawMessage) (config, *rsa.PublicKey, error) {
 	return c, key, nil
 }
 
+// fillIn enters the declared defaults, except those of fields that only calls need.
 func (c *config) fillIn() {
-	for _, d := range []struct {
-		field    *string
-		fallback string
-	}{
-		{&c.Format, "form"},
-		{&c.SignField, "sign"},
-		{&c.SignCase, "any"},
-		{&c.AmountUnit, "major"},
-		{&c.Reply.ContentType, "text/plain; charset=utf-8"},
-		{&c.Reply.Success, "success"},
-		{&c.Reply.Failure, "fail"},
-		{&c.AnswerFormat, "json"},
-	} {
-		*d.field = cmp.Or(*d.field, d.fallback)
-	}
+	fillIn(reflect.ValueOf(c).Elem(), fields)
 	if c.KeyAppend == nil {
 		text := ""
 		if c.Algorithm == "md5" {
@@ -125,22 +116,27 @@ func (c *config) fillIn() {
 	}
 }
 
-func (c *config) checkWords() *supplier.FieldError {
-	return known(
-		choice{"format", c.Format, "form query json xml"},
-		choice{"algorithm", c.Algorithm, "md5 hmac-sha256 rsa-sha256"},
-		choice{"sign_case", c.SignCase, "lower upper any"},
-		choice{"amount_unit", c.AmountUnit, "major minor"},
-	)
+func fillIn(v reflect.Value, all []supplier.Field) {
+	for _, f := range all {
+		switch to := v.FieldByIndex(f.Index); {
+		case f.Fields != nil:
+			fillIn(to, f.Fields)
+		case f.Default != "" && to.Kind() == reflect.String && to.String() == "" && f.Name != payKindField:
+			to.SetString(f.Default)
+		}
+	}
 }
 
-// choice is a field with a fixed set of values.
-type choice struct{ field, value, words string }
+func (c *config) checkWords() *supplier.FieldError {
+	return c.known("format", "algorithm", "sign_case", "amount_unit")
+}
 
-func known(all ...choice) *supplier.FieldError {
-	for _, w := range all {
-		if words := strings.Fields(w.words); !slices.Contains(words, w.value) {
-			return wrong(w.field, "%q is not known; use %s", w.value, strings.Join(words, ", "))
+// known checks that fields have one of the values that they are declared with.
+func (c *config) known(names ...string) *supplier.FieldError {
+	for _, f := range fields {
+		value := reflect.ValueOf(c).Elem().FieldByIndex(f.Index)
+		if slices.Contains(names, f.Name) && !slices.Contains(f.Choices, value.String()) && (f.Name != payKindField || !value.IsZero()) {
+			return wrong(f.Name, "%q is not known; use %s", value, strings.Join(f.Choices, ", "))
 		}
 	}
 	return nil

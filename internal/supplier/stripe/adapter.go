@@ -30,8 +30,8 @@ var _ = mask.Declare(`id object api_version created type livemode pending_webhoo
 // Kind describes Stripe to the registry.
 var Kind = supplier.Kind{
 	Name: "stripe", Texts: &Texts,
-	Secrets: []string{"webhook_secrets", "api_key"},
-	New:     newAdapter,
+	Fields: supplier.FieldsOf[config](fieldTexts),
+	New:    newAdapter,
 }
 
 const (
@@ -46,12 +46,12 @@ const (
 )
 
 type config struct {
-	WebhookSecrets []string `json:"webhook_secrets"`
+	WebhookSecrets []string `json:"webhook_secrets" secret:"true" required:"true" example:"[file:secrets/stripe-whsec]"`
 	// APIKey and BaseURL are for calls.
-	APIKey  string `json:"api_key"`
-	BaseURL string `json:"base_url"`
+	APIKey  string `json:"api_key" secret:"true" example:"file:secrets/stripe-api-key"`
+	BaseURL string `json:"base_url" kind:"url" example:"https://api.stripe.com"`
 	// LiveMode is the mode of the endpoint's events; nil = that of APIKey, without one any.
-	LiveMode *bool `json:"livemode"`
+	LiveMode *bool `json:"livemode" example:"true"`
 }
 
 // mode returns the mode of the endpoint's events; nil = not known.

@@ -33,8 +33,8 @@ var _ = mask.Declare(`id create_time event_type resource_type summary resource o
 // Kind describes WeChat Pay to the registry.
 var Kind = supplier.Kind{
 	Name: "wechatpay", Texts: &Texts,
-	Secrets: []string{"api_v3_key", "merchant_private_key"}, PEM: []string{"merchant_private_key"},
-	New: newAdapter,
+	Fields: supplier.FieldsOf[config](fieldTexts),
+	New:    newAdapter,
 }
 
 // window is the tolerated difference of a notification's time from ours, in either direction

@@ -17,16 +17,16 @@ import (
 const apiKeyLength = 32
 
 type config struct {
-	MchID        string   `json:"mch_id"`
-	AppID        string   `json:"app_id"`
-	APIV3Key     string   `json:"api_v3_key"`
-	PublicKeyID  string   `json:"public_key_id"`
-	PublicKey    string   `json:"public_key"`
-	Certificates []string `json:"certificates"`
+	MchID        string   `json:"mch_id" required:"true" example:"1900000001"`
+	AppID        string   `json:"app_id" example:"wx8888888888888888"`
+	APIV3Key     string   `json:"api_v3_key" secret:"true" required:"true" min:"32" max:"32" example:"file:secrets/wechatpay-apiv3"`
+	PublicKeyID  string   `json:"public_key_id" example:"PUB_KEY_ID_0000000000000000000000000000"`
+	PublicKey    string   `json:"public_key" kind:"text" example:"file:secrets/wechatpay-public.pem"`
+	Certificates []string `json:"certificates" example:"[file:secrets/wechatpay-platform.pem]"`
 	// For calls: serial and key of the merchant's own certificate.
-	MerchantSerial     string `json:"merchant_serial"`
-	MerchantPrivateKey string `json:"merchant_private_key"`
-	BaseURL            string `json:"base_url"`
+	MerchantSerial     string `json:"merchant_serial" example:"5157F09EFDC096DE15EBE81A47057A72"`
+	MerchantPrivateKey string `json:"merchant_private_key" kind:"text" secret:"pem" example:"file:secrets/wechatpay-merchant.pem"`
+	BaseURL            string `json:"base_url" kind:"url" example:"https://api.mch.weixin.qq.com"`
 }
 
 func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
