@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
+	"backstop/internal/base/waittest"
 	"backstop/internal/exception"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
@@ -387,13 +389,18 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		var wg sync.WaitGroup
+		var sent atomic.Int64 // those that a busy node did not answer included
 		for i := range 1000 {
 			wg.Go(func() {
 				r := f.Callback(o.OrderNo, "T1", 1999)
 				if i%10 == 9 {
 					r.Content.Amount = 1 // a mutated twin under the same event key
 				}
-				if _, err := paymenttest.Send(context.Background(), f.Processor, r); err != nil {
+				if err := dbtest.Repeat(func() error {
+					sent.Add(1)
+					_, err := f.Processor.Take(context.Background(), r)
+					return err
+				}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -408,7 +415,13 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 		f.Want(t, 1, "SELECT count(*) FROM deliveries")
 		f.Want(t, 1, "SELECT count(*) FROM callbacks WHERE outcome = 'paid'")
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch'")
-		f.Eventually(t, 998, "SELECT coalesce(sum(seen), 0) FROM callback_repeats")
+		seen := int64(0)
+		if !waittest.Within(time.Minute, func() bool {
+			seen = f.Count(t, "SELECT coalesce(sum(seen), 0) FROM callback_repeats")
+			return seen >= 998
+		}) || seen > sent.Load()-2 {
+			t.Errorf("%d repeats are counted of %d callbacks", seen, sent.Load())
+		}
 		f.Want(t, 2+5+5, "SELECT count(*) FROM callbacks")
 		f.Want(t, 2, "SELECT version FROM orders")
 	})
@@ -577,7 +590,7 @@ func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n", ClosingGrace: time.Second}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "a", 5)
 		soon := func(r *payment.CreateRequest) {
-			r.ExpiresIn = 1
+			r.ExpiresIn = 60
 			r.Items = []stock.Line{{SKU: "a", Quantity: 1}}
 		}
 		idle, started, later := create(t, f, soon), create(t, f, soon), create(t, f, nil)
