@@ -63,7 +63,7 @@ func TestMisbehavingMerchants(t *testing.T) {
 			m.Behave(c.behaviour)
 			msg := message(m.URL())
 			if c.class == notify.Timeout {
-				msg.Timeout = 200 * time.Millisecond
+				msg.Timeout = 2 * time.Second // a busy machine needs one for the connection
 			}
 			r := newChannel(t, nil).Send(t.Context(), msg)
 			if r.Class != c.class || r.Status != c.status {
@@ -207,7 +207,7 @@ func TestTLSHandshakeThatHangs(t *testing.T) {
 		accepted <- conn
 	}()
 	msg := message("https://" + l.Addr().String() + "/")
-	msg.Timeout = 200 * time.Millisecond
+	msg.Timeout = 2 * time.Second // a busy machine needs one for the connection
 	if r := newChannel(t, nil).Send(t.Context(), msg); r.Class != notify.Timeout {
 		t.Errorf("%q (%s), want timeout", r.Class, r.Error)
 	}
