@@ -32,8 +32,8 @@ func ParamsOf[P any](checks ...func(P) error) Params {
 			if x.Kind() == reflect.String {
 				x.SetString(strings.TrimSpace(x.String()))
 			}
-			if problem := fields[i].Problem(x); problem != "" {
-				return nil, &FieldError{Field: fields[i].Name, Problem: problem}
+			if problem := fields[i].Problem(x); problem.EN != "" {
+				return nil, &FieldError{Field: fields[i].Name, Problem: problem.EN, Says: problem}
 			}
 		}
 		for _, check := range checks {

@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 )
 
 // Limits of a reason, in characters.
@@ -19,6 +20,11 @@ const (
 	minReason = 8
 	maxReason = 1000
 )
+
+// AmountAsShown is said of an amount that was typed in another way.
+var AmountAsShown = text.Text{ZH: "请按显示的金额原样输入", EN: "type the amount exactly as it is shown"}
+
+var tReason = text.Text{ZH: "请填写 %d 到 %d 个字的理由", EN: "write a reason of %d to %d characters"}
 
 // Registry holds all kinds of acts. It is safe for concurrent use.
 type Registry struct {
@@ -139,7 +145,7 @@ func (c Call) input(k Kind) (in Input, err error) {
 func CheckReason(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < minReason || n > maxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return text, &FieldError{Field: "reason", Problem: fmt.Sprintf("write a reason of %d to %d characters", minReason, maxReason)}
+		return text, invalid.Field("reason", tReason, minReason, maxReason)
 	}
 	return text, nil
 }
@@ -165,7 +171,7 @@ func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input)
 		return s, ErrChanged
 	}
 	if k.TypedAmount && c.Amount != s.TypedAmount() {
-		return s, &FieldError{Field: "amount", Problem: "type the amount exactly as it is shown"}
+		return s, invalid.Field("amount", AmountAsShown)
 	}
 	return s, nil
 }

@@ -12,6 +12,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 
 	"github.com/uptrace/bun"
 )
@@ -35,6 +37,12 @@ var (
 	ErrEndsItself = errors.New("this incident ends by itself when the cause is gone")
 	// ErrNotSilent means that the incident's alerts send messages already.
 	ErrNotSilent = errors.New("the incident is neither acknowledged nor snoozed")
+)
+
+// What is said of invalid parameters.
+var (
+	tNoOperator = text.Text{ZH: "没有这个能处理告警的操作员", EN: "no operator of this name may act on incidents"}
+	tSnooze     = text.Text{ZH: "请填 1m 到 168h 的时长，例如 4h", EN: "not a time from 1m to 168h, such as 4h"}
 )
 
 // MaxSnooze is the longest snooze.
@@ -66,14 +74,14 @@ func IncidentActs(d *db.DB, assignable func(context.Context) ([]string, error)) 
 				return IncidentEvent{}, err
 			}
 			if to != "" && !slices.Contains(names, to) {
-				return IncidentEvent{}, &act.FieldError{Field: "person", Problem: "no operator of this name may act on incidents"}
+				return IncidentEvent{}, invalid.Field("person", tNoOperator)
 			}
 			return IncidentEvent{Kind: EventAssigned, Detail: to}, i.assign(ctx, tx, to)
 		}),
 		kind(SnoozeAct, true, func(ctx context.Context, tx db.Tx, in act.Input, i *Incident) (IncidentEvent, error) {
 			length, err := time.ParseDuration(in.Params.(handling).For)
 			if err != nil || length < time.Minute || length > MaxSnooze {
-				return IncidentEvent{}, &act.FieldError{Field: "for", Problem: "not a time from 1m to 168h, such as 4h"}
+				return IncidentEvent{}, invalid.Field("for", tSnooze)
 			}
 			until := d.Now() + length.Microseconds()
 			return IncidentEvent{Kind: EventSnoozed, Detail: strconv.FormatInt(until, 10)},

@@ -16,6 +16,8 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/field"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
@@ -56,7 +58,7 @@ func (d *Desk) action(object, name string) (Action, error) {
 			return a, nil
 		}
 	}
-	return Action{}, &act.FieldError{Field: "action", Problem: "there is no such action"}
+	return Action{}, invalid.Field("action", text.Text{ZH: "没有这种处理", EN: "there is no such action"})
 }
 
 // Actions returns all actions.
@@ -119,6 +121,8 @@ func typeOf(f field.Field) string {
 	return "text"
 }
 
+var tNotInState = text.Text{ZH: "当前状态下不能这样处理", EN: "this action does not apply in the current state"}
+
 // fits reports whether the action may be proposed for the object in its current state. Errors:
 // ErrOver, *act.FieldError.
 func (a Action) fits(s act.Subject) error {
@@ -126,7 +130,7 @@ func (a Action) fits(s act.Subject) error {
 		return ErrOver
 	}
 	if a.Offered != nil && !a.Offered(s) {
-		return &act.FieldError{Field: "action", Problem: "this action does not apply in the current state"}
+		return invalid.Field("action", tNotInState)
 	}
 	return nil
 }

@@ -14,14 +14,21 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/field"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 	"backstop/internal/evidence"
 
 	"github.com/uptrace/bun"
 )
 
 // said are the parameters that every action accepts.
+var tUnverified = text.Text{
+	ZH: "渠道没有给出明确结果：请勾选“未经渠道证实”，由财务主管复核",
+	EN: "the supplier's answer is unknown: propose it as unverified, for a lead to approve",
+}
+
 type said struct {
-	Evidence   string `json:"evidence" kind:"text" max:"2000" required:"true" says:"say what proves it"`
+	Evidence   string `json:"evidence" kind:"text" max:"2000" required:"true" says:"say what proves it" says_zh:"请写明依据"`
 	Unverified bool   `json:"unverified"` // the supplier's answer is unknown; a lead takes responsibility
 }
 
@@ -57,10 +64,7 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 		return nil, err
 	}
 	if w.live != nil && !w.live.Verified() && !w.said.Unverified {
-		return nil, &act.FieldError{
-			Field:   "params.unverified",
-			Problem: "the supplier's answer is unknown: propose it as unverified, for a lead to approve",
-		}
+		return nil, invalid.Field("params.unverified", tUnverified)
 	}
 	var a *Approval
 	var after func()
@@ -162,8 +166,8 @@ func (w *wish) readParams() error {
 	if w.said, err = w.action.readSaid(canonical); err != nil {
 		return err
 	}
-	if problem := saidFields[0].Problem(reflect.ValueOf(strings.TrimSpace(w.said.Evidence))); w.action.Evidence && problem != "" {
-		return &act.FieldError{Field: "params.evidence", Problem: problem}
+	if problem := saidFields[0].Problem(reflect.ValueOf(strings.TrimSpace(w.said.Evidence))); w.action.Evidence && problem.EN != "" {
+		return &act.FieldError{Field: "params.evidence", Problem: problem.EN, Says: problem}
 	}
 	w.params, err = w.action.params(canonical)
 	return err
@@ -200,7 +204,7 @@ func (a Action) params(raw json.RawMessage) (any, error) {
 	}
 	v, err := declared.Read(raw)
 	if f, ok := errors.AsType[*act.FieldError](err); ok && f.Field != "params" && !strings.HasPrefix(f.Field, "params.") {
-		err = &act.FieldError{Field: "params." + f.Field, Problem: f.Problem}
+		err = &act.FieldError{Field: "params." + f.Field, Problem: f.Problem, Says: f.Says}
 	}
 	return v, err
 }
@@ -379,7 +383,7 @@ func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error
 	}
 	typed := s.TypedAmount()
 	if typed != "" && w.Amount != typed && (w.Amount != "" || d.o.Rules().NeedsTyping(s.Amount, s.Currency)) {
-		return &act.FieldError{Field: "amount", Problem: "type the amount exactly as it is shown"}
+		return invalid.Field("amount", act.AmountAsShown)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 )
 
 // QueryAgain queries the supplier about a proposal that can still take effect, decides nothing, and
@@ -21,7 +23,7 @@ func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 		return nil, &act.Denied{Permission: access.QueryOrders, Roles: d.o.Policy.RolesWith(access.QueryOrders)}
 	}
 	if action.Ask == nil {
-		return nil, &act.FieldError{Field: "action", Problem: "no supplier is queried for this"}
+		return nil, invalid.Field("action", text.Text{ZH: "这种处理不需要查询渠道", EN: "no supplier is queried for this"})
 	}
 	from := Waiting
 	if a.State == Failed {

@@ -7,6 +7,8 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 )
 
 const (
@@ -35,7 +37,7 @@ type Proposal struct {
 func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
 	a, ok := b.action(p.Action, p.Object)
 	if !ok {
-		return nil, &act.FieldError{Field: "action", Problem: "this action is not available for many of these"}
+		return nil, invalid.Field("action", text.Text{ZH: "这里不能批量执行该操作", EN: "this action is not available for many of these"})
 	}
 	if err := b.May(p.By, a); err != nil {
 		return nil, err

@@ -14,7 +14,9 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 
@@ -96,7 +98,7 @@ func (b *Batches) Acts() []act.Kind {
 		move(RateAct, act.ParamsOf[rateParams](), func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
 			n := in.Params.(rateParams).Rate
 			if n < 1 || n > MaxRate {
-				return &act.FieldError{Field: "rate", Problem: fmt.Sprintf("enter a number from 1 to %d", MaxRate)}
+				return invalid.Field("rate", text.Text{ZH: "请填 1 到 %d 的整数", EN: "enter a number from 1 to %d"}, MaxRate)
 			}
 			if !x.State.Open() {
 				return ErrState
@@ -163,6 +165,8 @@ func (b *Batches) Typed(x *Batch) []report.Sum {
 	return slices.DeleteFunc(x.Planned.Acts(), func(s report.Sum) bool { return s.Currency == "" })
 }
 
+var tNoCurrency = text.Text{ZH: "这个批次没有该币种的金额", EN: "the batch has no amount in this currency"}
+
 // checkAmounts compares the typed amounts with those shown: those that are required and any
 // others. Errors: *act.FieldError.
 func (b *Batch) checkAmounts(typed map[string]string, needed []report.Sum) error {
@@ -170,13 +174,13 @@ func (b *Batch) checkAmounts(typed map[string]string, needed []report.Sum) error
 		text := strings.TrimSpace(typed[s.Currency])
 		must := slices.ContainsFunc(needed, func(n report.Sum) bool { return n.Currency == s.Currency })
 		if (must || text != "") && s.Currency != "" && text != money.Format(s.Minor, s.Currency) {
-			return &act.FieldError{Field: AmountField + s.Currency, Problem: "type the amount exactly as it is shown"}
+			return invalid.Field(AmountField+s.Currency, act.AmountAsShown)
 		}
 	}
 	for currency, text := range typed {
 		if strings.TrimSpace(text) != "" &&
 			!slices.ContainsFunc(b.Planned.Acts(), func(s report.Sum) bool { return s.Currency == currency }) {
-			return &act.FieldError{Field: AmountField + currency, Problem: "the batch has no amount in this currency"}
+			return invalid.Field(AmountField+currency, tNoCurrency)
 		}
 	}
 	return nil

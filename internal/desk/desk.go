@@ -14,6 +14,8 @@ import (
 	"backstop/internal/advance"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/internal/fund/refund"
 	"backstop/internal/order"
@@ -161,9 +163,29 @@ func (d *desk) free(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.S
 	return exception.Free(ctx, tx, d.o.DB, s.Row)
 }
 
-func wrong(field, problem string) error {
-	return &act.FieldError{Field: "params." + field, Problem: problem}
+// wrong is about a parameter.
+func wrong(field string, problem text.Text, args ...any) *act.FieldError {
+	return invalid.Field("params."+field, problem, args...)
 }
+
+// What is said of invalid parameters. Programs type minor units and read states by their codes.
+var (
+	tOrderAmount   = text.Text{ZH: "订单金额是 %s %s：请填 %d", EN: "the order is about %s %s: enter %d"}
+	tMessageAmount = text.Text{ZH: "渠道消息的金额是 %s %s：请填 %d", EN: "the message is about %s %s: enter %d"}
+	tTypeAmount    = text.Text{ZH: "应为 %s %s：请按显示的金额原样输入", EN: "it is about %s %s: type the amount exactly as it is shown"}
+	tLate          = text.Text{
+		ZH: "订单状态为 %s：须注明接受关单后到账",
+		EN: "the order is %s: set it to accept the payment although it came late",
+	}
+	tTickLate   = text.Text{ZH: "订单已结束：请勾选“订单已结束”", EN: "the order has ended: tick “The order has ended”"}
+	tNotLate    = text.Text{ZH: "订单状态为 %s：这笔支付并未迟到", EN: "the order is %s: the payment is not late"}
+	tUntickLate = text.Text{ZH: "订单尚未结束：请取消勾选", EN: "the order has not ended: clear this box"}
+	tNoOrder    = text.Text{ZH: "没有这笔订单", EN: "there is no such order"}
+	tOrderIs    = text.Text{ZH: "订单状态为 %s", EN: "the order is %s"}
+	tOrderEnded = text.Text{ZH: "这笔订单已结束：请填未结束的订单", EN: "this order has ended: enter one that is open"}
+	tOrderAbout = text.Text{ZH: "这笔订单的金额是 %s %s", EN: "the order is about %s %s"}
+	tNoMerchant = text.Text{ZH: "这条异常没有商户，不能归商户", EN: "kept is not possible: the exception has no merchant"}
+)
 
 // confirm confirms the message as approved. Any outcome other than a payment rolls everything
 // back: what was approved no longer matches what is stored.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -26,7 +25,7 @@ type amountParams struct {
 }
 
 type attachParams struct {
-	OrderNo string `json:"order_no" max:"64" required:"true" says:"there is no such order"`
+	OrderNo string `json:"order_no" max:"64" required:"true" says:"there is no such order" says_zh:"没有这笔订单"`
 }
 
 // ofMoney returns the decisions about money that a supplier holds.
@@ -155,11 +154,11 @@ func checkAmount(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	is, o := p.(amountParams), s.Value.(*Subject).Order
 	switch late := !o.Status.Open(); {
 	case is.Amount != s.Amount:
-		return wrong("amount", fmt.Sprintf("the message is about %s %s: enter %d", s.TypedAmount(), s.Currency, s.Amount))
+		return wrong("amount", tMessageAmount, s.TypedAmount(), s.Currency, s.Amount).Telling(tTypeAmount, s.TypedAmount(), s.Currency)
 	case late && !is.Late:
-		return wrong("late", fmt.Sprintf("the order is %s: set it to accept the payment although it came late", o.Status))
+		return wrong("late", tLate, o.Status).Telling(tTickLate)
 	case is.Late && !late:
-		return wrong("late", fmt.Sprintf("the order is %s: the payment is not late", o.Status))
+		return wrong("late", tNotLate, o.Status).Telling(tUntickLate)
 	}
 	return nil
 }
@@ -169,13 +168,13 @@ func checkAttach(ctx context.Context, q bun.IDB, s act.Subject, p any) error {
 	o, err := order.ByNo(ctx, q, p.(attachParams).OrderNo)
 	switch {
 	case errors.Is(err, order.ErrNotFound):
-		return wrong("order_no", "there is no such order")
+		return wrong("order_no", tNoOrder)
 	case err != nil:
 		return err
 	case !o.Status.Open():
-		return wrong("order_no", "the order is "+string(o.Status))
+		return wrong("order_no", tOrderIs, o.Status).Telling(tOrderEnded)
 	case o.Currency != s.Currency || o.Amount != s.Amount:
-		return wrong("order_no", fmt.Sprintf("the order is about %s %s", money.Format(o.Amount, o.Currency), o.Currency))
+		return wrong("order_no", tOrderAbout, money.Format(o.Amount, o.Currency), o.Currency)
 	}
 	return nil
 }
@@ -239,8 +238,8 @@ const (
 )
 
 type elsewhereParams struct {
-	Outcome   string `json:"outcome" choices:"refunded|kept" required:"true" says:"use refunded or kept"`
-	Reference string `json:"reference" max:"200" required:"true" says:"enter a reference of 1 to 200 characters that proves it, such as the supplier's refund number"`
+	Outcome   string `json:"outcome" choices:"refunded|kept" required:"true" says:"use refunded or kept" says_zh:"请选择已退款或归商户"`
+	Reference string `json:"reference" max:"200" required:"true" says:"enter a reference of 1 to 200 characters that proves it, such as the supplier's refund number" says_zh:"请填 1 到 200 个字的凭证，例如渠道退款单号"`
 }
 
 // resolvedElsewhere ends an exception whose money was moved by other means; the held part
@@ -252,7 +251,7 @@ func (d *desk) resolvedElsewhere() approval.Action {
 		Offered: undecided(func(*Subject) bool { return true }),
 		Check: func(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 			if about := s.Value.(*Subject); p.(elsewhereParams).Outcome == Kept && held(about) && s.MerchantID == 0 {
-				return wrong("outcome", "kept is not possible: the exception has no merchant")
+				return wrong("outcome", tNoMerchant)
 			}
 			return nil
 		},

@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -18,7 +17,7 @@ import (
 )
 
 type paidParams struct {
-	TradeNo string `json:"trade_no" kind:"word" max:"128" required:"true" says:"enter the supplier's payment number, at most 128 characters"`
+	TradeNo string `json:"trade_no" kind:"word" max:"128" required:"true" says:"enter the supplier's payment number, at most 128 characters" says_zh:"请填渠道流水号，最多 128 个字，不含空格"`
 	Amount  int64  `json:"amount" kind:"money"`
 }
 
@@ -74,7 +73,7 @@ func (d *desk) refund(ctx context.Context, tx db.Tx, a *approval.Approval, s act
 // supplier reports it, and is accepted there.
 func checkPaid(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	if p.(paidParams).Amount != s.Amount {
-		return wrong("amount", fmt.Sprintf("the order is about %s %s: enter %d", s.TypedAmount(), s.Currency, s.Amount))
+		return wrong("amount", tOrderAmount, s.TypedAmount(), s.Currency, s.Amount).Telling(tTypeAmount, s.TypedAmount(), s.Currency)
 	}
 	return nil
 }

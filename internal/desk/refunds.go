@@ -17,7 +17,7 @@ import (
 const refundSucceeded = "succeeded"
 
 type resolveParams struct {
-	Outcome string `json:"outcome" choices:"succeeded|failed" required:"true" says:"use succeeded or failed, as the supplier's statement says"`
+	Outcome string `json:"outcome" choices:"succeeded|failed" required:"true" says:"use succeeded or failed, as the supplier's statement says" says_zh:"请按渠道对账单选择成功或失败"`
 }
 
 // loadRefund finds the refund of an exception about one; nil = it is about none.

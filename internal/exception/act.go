@@ -9,6 +9,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 
 	"github.com/uptrace/bun"
 )
@@ -52,7 +54,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 					return details, err
 				}
 				if to != "" && !slices.Contains(names, to) {
-					return details, &act.FieldError{Field: "person", Problem: "no assignable operator has this name"}
+					return details, invalid.Field("person", text.Text{ZH: "没有这个可指派的操作员", EN: "no assignable operator has this name"})
 				}
 				return details, assign(ctx, tx, d, x.ID, to)
 			}),

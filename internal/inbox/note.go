@@ -2,13 +2,14 @@ package inbox
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 )
 
 // UnknownError names people whom a note mentions and who do not exist, are disabled, or may not
@@ -18,10 +19,14 @@ type UnknownError struct{ Names []string }
 
 func (e *UnknownError) Error() string { return e.Unwrap().Error() }
 
+var tUnknown = text.Text{
+	ZH: "能看到这里的人中没有 @%s：请改正，或在 @ 之后加空格",
+	EN: "nobody who may see this has the name @%s: correct it, or put a space after the @",
+}
+
 // Unwrap returns the error of the note's field.
 func (e *UnknownError) Unwrap() error {
-	return &act.FieldError{Field: "reason", Problem: "nobody who may see this has the name @" + strings.Join(e.Names, ", @") +
-		": correct it, or put a space after the @"}
+	return invalid.Field("reason", tUnknown, strings.Join(e.Names, ", @"))
 }
 
 // Notes delivers notes to the people whom they mention.
@@ -74,7 +79,7 @@ func (n Notes) deliver(ctx context.Context, tx db.Tx, in act.Input, see access.P
 		return &UnknownError{unknown}
 	}
 	if len(names) > MaxMentions {
-		return &act.FieldError{Field: "reason", Problem: fmt.Sprintf("mention at most %d people", MaxMentions)}
+		return invalid.Field("reason", text.Text{ZH: "最多提及 %d 人", EN: "mention at most %d people"}, MaxMentions)
 	}
 	_, m.Actor, _ = strings.Cut(in.By.Name, ":")
 	m.Text = in.Reason

@@ -11,7 +11,9 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/text"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/recipient"
@@ -62,7 +64,7 @@ const (
 )
 
 type resendParams struct {
-	How string `json:"how" choices:"queue|probe|close" says:"choose queue, probe or close"`
+	How string `json:"how" choices:"queue|probe|close" says:"choose queue, probe or close" says_zh:"请选择排队、试投或恢复"`
 }
 
 // resending resends notifications. Ref.Row is a delivery; it may be 0 if ID is the order's
@@ -142,7 +144,7 @@ func (a Acts) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subjec
 func findResendable(ctx context.Context, q bun.IDB, r act.Ref) (*resendable, error) {
 	event, err := FindEvent(ctx, q, r.Part)
 	if errors.Is(err, ErrNoDelivery) {
-		return nil, &act.FieldError{Field: "notification", Problem: "no notification has this id"}
+		return nil, invalid.Field("notification", text.Text{ZH: "没有这条通知", EN: "no notification has this id"})
 	}
 	if err != nil {
 		return nil, err
@@ -221,7 +223,7 @@ func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act
 		as[s.Row] = s.Value.(*resendable).Status
 	}
 	if len(subjects) > 1 && how != "" && how != ResendQueue {
-		return nil, &act.FieldError{Field: "how", Problem: "several notifications can only be queued"}
+		return nil, invalid.Field("how", text.Text{ZH: "多条通知只能排队", EN: "several notifications can only be queued"})
 	}
 	nudges, refused, err := resendAll(ctx, tx, a.DB, as)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 	"backstop/internal/merchant"
 
 	"github.com/uptrace/bun"
@@ -92,7 +94,7 @@ func loadEndpoints(refs []act.Ref, find func(code string) *merchant.Merchant) (s
 			}
 		}
 		if e == nil {
-			return nil, &act.FieldError{Field: "endpoint", Problem: ErrNoEndpoint.Error()}
+			return nil, invalid.Field("endpoint", text.Text{ZH: "商户没有这个端点", EN: ErrNoEndpoint.Error()})
 		}
 		subjects = append(subjects, act.Subject{Row: m.ID, ID: m.Code, MerchantID: m.ID, Value: endpointOf{m, e}})
 	}

@@ -12,6 +12,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 
 	"github.com/uptrace/bun"
 )
@@ -106,7 +108,7 @@ func (v *Views) save(ctx context.Context, tx db.Tx, in act.Input, _ *View) (act.
 		return act.Outcome{}, act.ErrNotFound
 	}
 	if _, err := url.ParseQuery(p.Query); err != nil || len(p.Query) > maxQuery {
-		return act.Outcome{}, &act.FieldError{Field: "query", Problem: fmt.Sprintf("use a filter of at most %d bytes", maxQuery)}
+		return act.Outcome{}, invalid.Field("query", text.Text{ZH: "筛选条件最多 %d 字节", EN: "use a filter of at most %d bytes"}, maxQuery)
 	}
 	now := v.DB.Now()
 	row := &View{
@@ -277,7 +279,7 @@ func (v *Views) put(ctx context.Context, tx db.Tx, row, was *View) error {
 // begin alerts an operator of the rows that appear from now on.
 func (v *Views) begin(ctx context.Context, tx db.Tx, operator int64, row *View) error {
 	if !v.Lists[row.List].Alerts() {
-		return &act.FieldError{Field: "watch", Problem: "there are no alerts on this list"}
+		return invalid.Field("watch", text.Text{ZH: "这个列表没有提醒", EN: "there are no alerts on this list"})
 	}
 	now := v.DB.Now()
 	_, err := tx.NewRaw(
@@ -302,11 +304,11 @@ func details(row *View) map[string]any {
 }
 
 // checkName returns a name as it will be stored. Errors: *act.FieldError.
-func checkName(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n < 1 || n > MaxName || !utf8.ValidString(text) ||
-		strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
-		return "", &act.FieldError{Field: "name", Problem: fmt.Sprintf("use a name of 1 to %d characters", MaxName)}
+func checkName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if n := utf8.RuneCountInString(name); n < 1 || n > MaxName || !utf8.ValidString(name) ||
+		strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+		return "", invalid.Field("name", text.Text{ZH: "请用 1 到 %d 个字的名称", EN: "use a name of 1 to %d characters"}, MaxName)
 	}
-	return text, nil
+	return name, nil
 }

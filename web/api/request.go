@@ -150,7 +150,7 @@ func (r *reader) readQuery(c *fiber.Ctx, to reflect.Value) error {
 			into.SetBool(f.Yes(p.Name, p.Default == "true"))
 		case field.ASCII:
 			into.SetString(c.Query(p.Name))
-			if problem := p.Problem(into); problem != "" {
+			if problem := p.Problem(into).EN; problem != "" {
 				f.Blame(p.Name, problem)
 			}
 		default:
@@ -193,7 +193,7 @@ func (f *form) plain(into reflect.Value, p *param) {
 	}
 	if json.Unmarshal(raw, into.Addr().Interface()) != nil {
 		f.blame(p.Name, map[bool]string{true: "use a list of strings", false: "use a text"}[p.Kind == field.List])
-	} else if problem := p.Problem(into); problem != "" {
+	} else if problem := p.Problem(into).EN; problem != "" {
 		f.blame(p.Name, problem)
 	}
 }
@@ -202,7 +202,7 @@ func (f *form) plain(into reflect.Value, p *param) {
 func (f *form) object(name string, raw json.RawMessage, to reflect.Value, p *param) {
 	in := &form{path: f.path + name + "."}
 	if json.Unmarshal(raw, &in.fields) != nil || in.fields == nil {
-		f.blame(name, cmp.Or(p.Says, "use "+p.braces()))
+		f.blame(name, cmp.Or(p.Says.EN, "use "+p.braces()))
 		return
 	}
 	in.onlyKnown(names(p.Fields))

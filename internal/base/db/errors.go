@@ -67,7 +67,7 @@ func IsConflict(err error) bool {
 // write permission, a disk that is mounted read-only.
 func IsReadOnly(err error) bool {
 	pg, lite := codes(err)
-	return pg == "25006" || lite&0xff == sqlitelib.SQLITE_READONLY
+	return errors.Is(err, errReadOnly) || pg == "25006" || lite&0xff == sqlitelib.SQLITE_READONLY
 }
 
 // IsFull reports whether a write failed because the disk is full.
@@ -120,7 +120,7 @@ func Kind(err error) string {
 		return ErrNoRelease.Error()
 	case errors.Is(err, ErrNewSchema):
 		return ErrNewSchema.Error()
-	case errors.Is(err, errReadOnly), IsReadOnly(err):
+	case IsReadOnly(err):
 		return errReadOnly.Error()
 	case IsFull(err):
 		return errFull.Error()

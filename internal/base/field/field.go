@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 )
 
 // Kind is what a field holds.
@@ -77,10 +78,10 @@ type Field struct {
 	Default  string
 	Example  string
 	Doc      string
-	Says     string // what is said of an invalid value, instead of what is wrong with it
-	Secret   bool   // a text, or a list of texts, that is sealed at rest and never shown
-	PEM      bool   // a secret whose parser skips blanks and line breaks
-	Index    []int  // in the struct, for reflect.Value.FieldByIndex
+	Says     text.Text // what is said of an invalid value, instead of what is wrong with it
+	Secret   bool      // a text, or a list of texts, that is sealed at rest and never shown
+	PEM      bool      // a secret whose parser skips blanks and line breaks
+	Index    []int     // in the struct, for reflect.Value.FieldByIndex
 }
 
 // tags read the words of a field, except its name in JSON.
@@ -96,7 +97,8 @@ var tags = map[string]func(f *Field, word string) (ok bool){
 	"default": func(f *Field, word string) bool { f.Default = word; return true },
 	"example": func(f *Field, word string) bool { f.Example = word; return true },
 	"doc":     func(f *Field, word string) bool { f.Doc = word; return true },
-	"says":    func(f *Field, word string) bool { f.Says = word; return true },
+	"says":    func(f *Field, word string) bool { f.Says.EN = word; return true },
+	"says_zh": func(f *Field, word string) bool { f.Says.ZH = word; return true },
 	"filter":  func(f *Field, word string) bool { f.Filter = word; return true },
 	"secret": func(f *Field, word string) bool {
 		f.Secret, f.PEM = true, word == "pem"
@@ -164,16 +166,16 @@ func words(t reflect.Type, tag reflect.StructTag) map[string]string {
 	return all
 }
 
-// Problem says what is wrong with a value of the field; "" = nothing.
-func (f *Field) Problem(v reflect.Value) string {
-	problem := ""
+// Problem says what is wrong with a value of the field; zero = nothing.
+func (f *Field) Problem(v reflect.Value) text.Text {
+	problem := tRequired
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
-			return f.says(f.Required, "this field is required")
+			return f.says(f.Required, problem)
 		}
 		v = v.Elem()
 	} else if v.IsZero() && (!f.Required || !isWhole(v.Kind())) {
-		return f.says(f.Required, "this field is required")
+		return f.says(f.Required, problem)
 	}
 	switch {
 	case isWhole(v.Kind()):
@@ -181,33 +183,54 @@ func (f *Field) Problem(v reflect.Value) string {
 	case isText(v.Kind()):
 		problem = f.ofText(v.String())
 	case f.Kind == List && f.Max > 0 && int64(v.Len()) > f.Max:
-		problem = fmt.Sprintf("use at most %d items", f.Max)
+		problem = filled(tItems, f.Max)
+	default:
+		return text.Text{}
 	}
-	return f.says(problem != "", problem)
+	return f.says(problem != text.Text{}, problem)
+}
+
+// What is said of invalid values.
+var (
+	tRequired = text.Text{ZH: "必填", EN: "this field is required"}
+	tItems    = text.Text{ZH: "最多 %d 项", EN: "use at most %d items"}
+	tAtLeast  = text.Text{ZH: "请填不小于 %d 的整数", EN: "use a number of at least %d"}
+	tBetween  = text.Text{ZH: "请填 %d 到 %d 的整数", EN: "use a number from %d to %d"}
+	tLonger   = text.Text{ZH: "最多 %d 个字", EN: "use at most %d characters"}
+	tShorter  = text.Text{ZH: "至少 %d 个字", EN: "use at least %d characters"}
+	tOneOf    = text.Text{ZH: "只能是 %s", EN: "use %s"}
+	tControl  = text.Text{ZH: "不得含有控制字符", EN: "use no control characters"}
+	tVisible  = text.Text{ZH: "请用 1 到 %d 个可见的 ASCII 字符", EN: "use 1 to %d visible ASCII characters"}
+	tIP       = text.Text{ZH: "请填 IP 地址", EN: "use an IP address"}
+	tURL      = text.Text{ZH: "请填 http 或 https 地址", EN: "use an http or https URL"}
+)
+
+func filled(t text.Text, args ...any) text.Text {
+	return text.Text{ZH: fmt.Sprintf(t.ZH, args...), EN: fmt.Sprintf(t.EN, args...)}
 }
 
 // says returns what is said if a value is invalid.
-func (f *Field) says(invalid bool, problem string) string {
-	if invalid && f.Says != "" {
+func (f *Field) says(invalid bool, problem text.Text) text.Text {
+	if invalid && f.Says != (text.Text{}) {
 		return f.Says
 	}
 	if invalid {
 		return problem
 	}
-	return ""
+	return text.Text{}
 }
 
-func (f *Field) ofNumber(n int64) string {
+func (f *Field) ofNumber(n int64) text.Text {
 	switch {
 	case n >= f.Min && (f.Max == 0 || n <= f.Max):
-		return ""
+		return text.Text{}
 	case f.Max == 0:
-		return fmt.Sprintf("use a number of at least %d", f.Min)
+		return filled(tAtLeast, f.Min)
 	}
-	return fmt.Sprintf("use a number from %d to %d", f.Min, f.Max)
+	return filled(tBetween, f.Min, f.Max)
 }
 
-func (f *Field) ofText(s string) string {
+func (f *Field) ofText(s string) text.Text {
 	refused := map[Kind]func(rune) bool{
 		Line: unicode.IsControl, ASCII: unicode.IsControl, IP: unicode.IsControl, URL: unicode.IsControl,
 		Word: func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) },
@@ -215,32 +238,32 @@ func (f *Field) ofText(s string) string {
 	}[f.Kind]
 	switch n := int64(utf8.RuneCountInString(s)); {
 	case f.Max > 0 && n > f.Max:
-		return fmt.Sprintf("use at most %d characters", f.Max)
+		return filled(tLonger, f.Max)
 	case f.Kind == Choice && !slices.Contains(f.Choices, s):
-		return "use " + strings.Join(f.Choices, ", ")
+		return filled(tOneOf, strings.Join(f.Choices, ", "))
 	case n < f.Min:
-		return fmt.Sprintf("use at least %d characters", f.Min)
+		return filled(tShorter, f.Min)
 	case !utf8.ValidString(s) || refused != nil && strings.ContainsFunc(s, refused):
-		return "use no control characters"
+		return tControl
 	}
 	return f.ofForm(s)
 }
 
 // ofForm checks the kinds of text that have a form.
-func (f *Field) ofForm(s string) string {
+func (f *Field) ofForm(s string) text.Text {
 	switch f.Kind {
 	case ASCII:
 		if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-			return fmt.Sprintf("use 1 to %d visible ASCII characters", f.Max)
+			return filled(tVisible, f.Max)
 		}
 	case IP:
 		if _, err := netip.ParseAddr(s); err != nil {
-			return "use an IP address"
+			return tIP
 		}
 	case URL:
 		if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return "use an http or https URL"
+			return tURL
 		}
 	}
-	return ""
+	return text.Text{}
 }

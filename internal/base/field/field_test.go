@@ -85,8 +85,8 @@ func TestOnlyInvalidValuesHaveAProblem(t *testing.T) {
 		c.change(&w)
 		var problems []string
 		for _, f := range field.Of(reflect.TypeFor[wish]()) {
-			if p := f.Problem(reflect.ValueOf(w).FieldByIndex(f.Index)); p != "" {
-				problems = append(problems, f.Name+": "+p)
+			if p := f.Problem(reflect.ValueOf(w).FieldByIndex(f.Index)); p.EN != "" {
+				problems = append(problems, f.Name+": "+p.EN)
 			}
 		}
 		if got := strings.Join(problems, "\n"); got != c.want {

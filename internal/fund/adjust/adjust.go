@@ -15,7 +15,9 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
@@ -92,14 +94,37 @@ func FundsID(merchant, currency string, amount int64) string {
 // movement is the pair of accounts of an adjustment.
 type movement struct{ debit, credit string }
 
+// NoCurrency is said of what is no currency.
+var NoCurrency = text.Text{
+	ZH: "没有这个币种：请填大写的 ISO 4217 代码，例如 CNY",
+	EN: "no such currency: use an ISO 4217 code in upper case, such as CNY",
+}
+
+// What is said of an invalid adjustment.
+var (
+	tOutOfRange = text.Text{ZH: "请填 1 到 %d 的整数", EN: "use a number from 1 to %d"}
+	tNoAmount   = text.Text{ZH: "请填大于 0 的金额，例如 12.50", EN: "enter an amount above 0, such as 12.50"}
+	tPair       = text.Text{ZH: "不能从 %s 调到 %s；可以是 %s", EN: "an adjustment from %s to %s is not allowed; use one of %s"}
+	tNoAccount  = text.Text{
+		ZH: "%q 不能调整或不存在：请填 merchant:CODE、supplier:CODE、cost:CODE、bank:CODE、income:fees 或 loss",
+		EN: "%q cannot be adjusted, or does not exist: use merchant:CODE, supplier:CODE, cost:CODE, bank:CODE, income:fees or loss",
+	}
+	tHasLess = text.Text{ZH: "%s 有 %d %s（最小单位）", EN: "%s has %d in %s (minor units): use a number from 1 to that, or all"}
+	tHolds   = text.Text{ZH: "最多 %s %s：请填不超过它的金额，或勾选全部", EN: "there are %s %s: enter no more than that, or choose all"}
+)
+
+func noCurrency(err error) error {
+	return &act.FieldError{Field: "currency", Problem: err.Error(), Says: NoCurrency}
+}
+
 // Check validates an adjustment and returns the first merchant in it, 0 if there is none.
 // Errors: *act.FieldError.
 func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amount int64) (merchantID int64, err error) {
 	if amount < 1 || amount > money.MaxMinor {
-		return 0, &act.FieldError{Field: "amount", Problem: fmt.Sprintf("use a number from 1 to %d", int64(money.MaxMinor))}
+		return 0, invalid.Field("amount", tOutOfRange, int64(money.MaxMinor)).Telling(tNoAmount)
 	}
 	if _, err := money.Exponent(currency); err != nil {
-		return 0, &act.FieldError{Field: "currency", Problem: err.Error()}
+		return 0, noCurrency(err)
 	}
 	kinds := [2]string{}
 	for i, side := range []struct{ field, account string }{{"debit", debit}, {"credit", credit}} {
@@ -112,8 +137,7 @@ func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amoun
 		}
 	}
 	if debit == credit || !slices.Contains(pairs, kinds) {
-		return 0, &act.FieldError{Field: "credit", Problem: fmt.Sprintf("an adjustment from %s to %s is not allowed; use one of %s", debit,
-			credit, strings.Join(Pairs(), ", "))}
+		return 0, invalid.Field("credit", tPair, debit, credit, strings.Join(Pairs(), ", "))
 	}
 	return merchantID, nil
 }
@@ -122,12 +146,7 @@ func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amoun
 // *act.FieldError.
 func account(ctx context.Context, q bun.IDB, field, code string) (kind string, merchantID int64, err error) {
 	kind, name, named := strings.Cut(code, ":")
-	unknown := &act.FieldError{
-		Field: field,
-		Problem: fmt.Sprintf(
-			"%q cannot be adjusted, or does not exist: use merchant:CODE, supplier:CODE, cost:CODE, bank:CODE, income:fees or loss",
-			textlimit.Clip(code, maxShown)),
-	}
+	unknown := invalid.Field(field, tNoAccount, textlimit.Clip(code, maxShown))
 	switch {
 	case code == "income:fees" || code == "loss":
 		return code, 0, nil
@@ -198,7 +217,7 @@ func (a *actions) loadFunds(frozen bool) func(context.Context, bun.IDB, string) 
 			return s, act.ErrNotFound
 		}
 		if _, err := money.Exponent(parts[1]); err != nil {
-			return s, &act.FieldError{Field: "currency", Problem: err.Error()}
+			return s, noCurrency(err)
 		}
 		var ids []int64
 		if err := q.NewRaw("SELECT id FROM merchants WHERE code = ?", parts[0]).Scan(ctx, &ids); err != nil {
@@ -230,10 +249,7 @@ func (a *actions) loadFunds(frozen bool) func(context.Context, bun.IDB, string) 
 			return s, act.ErrNotFound
 		}
 		if s.Amount < 1 || s.Amount > has {
-			return s, &act.FieldError{
-				Field:   "amount",
-				Problem: fmt.Sprintf("%s has %d in %s (minor units): use a number from 1 to that, or all", code, has, parts[1]),
-			}
+			return s, invalid.Field("amount", tHasLess, code, has, parts[1]).Telling(tHolds, money.Format(has, parts[1]), parts[1])
 		}
 		return s, nil
 	}

@@ -9,6 +9,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 
 	"github.com/uptrace/bun"
 )
@@ -23,7 +25,7 @@ const (
 )
 
 type evidence struct {
-	Text string `json:"text" kind:"text" min:"8" max:"4000" required:"true" says:"must have 8 to 4000 characters"`
+	Text string `json:"text" kind:"text" min:"8" max:"4000" required:"true" says:"must have 8 to 4000 characters" says_zh:"请填写 8 到 4000 个字"`
 	URL  string `json:"url"`
 }
 
@@ -37,14 +39,22 @@ func (m *Machine) Acts() []act.Kind {
 	}}
 }
 
+var (
+	tEvidenceURL = text.Text{
+		ZH: "请填不含密码的 http 或 https 地址，最多 %d 字节",
+		EN: "must be an http or https address without a password, at most %d bytes",
+	}
+	tEvidenceFull = text.Text{
+		ZH: "该争议已有 %d 条证据：其余的请放在一个地址上",
+		EN: "the dispute has %d records already: put the rest behind one address",
+	}
+)
+
 func (e evidence) check() error {
 	u, err := url.Parse(e.URL)
 	if e.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil ||
 		len(e.URL) > maxEvidenceURL) {
-		return &act.FieldError{
-			Field:   "url",
-			Problem: fmt.Sprintf("must be an http or https address without a password, at most %d bytes", maxEvidenceURL),
-		}
+		return invalid.Field("url", tEvidenceURL, maxEvidenceURL)
 	}
 	return nil
 }
@@ -82,10 +92,7 @@ func (m *Machine) addEvidence(ctx context.Context, tx db.Tx, in act.Input, subje
 			return nil, fmt.Errorf("count the evidence about a dispute: %w", err)
 		}
 		if n >= maxEvidence {
-			outs[i].Err = &act.FieldError{
-				Field:   "text",
-				Problem: fmt.Sprintf("the dispute has %d records already: put the rest behind one address", maxEvidence),
-			}
+			outs[i].Err = invalid.Field("text", tEvidenceFull, maxEvidence)
 			continue
 		}
 		it.cause.Actor = in.By.Name

@@ -8,6 +8,8 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 	"backstop/internal/call"
 	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
@@ -26,7 +28,7 @@ const (
 // Resolution are the parameters of Resolve.
 type Resolution struct {
 	// Credit is what the supplier's statement says.
-	Credit string `json:"credit" choices:"success|failed" required:"true" says:"use success or failed, as the supplier's statement says"`
+	Credit string `json:"credit" choices:"success|failed" required:"true" says:"use success or failed, as the supplier's statement says" says_zh:"请按渠道对账单选择成功或失败"`
 }
 
 // Approvals declares both decisions. Nobody decides either alone.
@@ -109,15 +111,20 @@ func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s
 	return x.Send(ctx)
 }
 
+var (
+	tNotStuck        = text.Text{ZH: "出款状态为 %s，无需处理", EN: "the payout is %s, not stuck: nothing is to be decided"}
+	tNothingToDecide = text.Text{ZH: "这笔出款已不在待处理状态，无需再定", EN: "the payout is no longer stuck: nothing is to be decided"}
+	tReturned        = text.Text{ZH: "出款已被退回，只能定为失败", EN: "the payout was returned: only failed is possible"}
+)
+
 // events returns what a resolution does to a stuck payout. Errors: *act.FieldError.
 func events(p *Payout, r Resolution) ([]Event, error) {
 	arrived := r.Credit == string(Success)
 	switch {
 	case p.Status != Stuck:
-		return nil, &act.FieldError{Field: "params.credit", Problem: "the payout is " + string(p.Status) +
-			", not stuck: nothing is to be decided"}
+		return nil, invalid.Field("params.credit", tNotStuck, p.Status).Telling(tNothingToDecide)
 	case p.Credit == CameBack && arrived:
-		return nil, &act.FieldError{Field: "params.credit", Problem: "the payout was returned: only failed is possible"}
+		return nil, invalid.Field("params.credit", tReturned)
 	case arrived:
 		return []Event{Arrived}, nil
 	case p.Reversal == None:

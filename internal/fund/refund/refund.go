@@ -127,7 +127,10 @@ var (
 )
 
 // ExceedsError means that the refund exceeds what is left of the payment (409 refund_exceeds).
-type ExceedsError struct{ Refundable int64 }
+type ExceedsError struct {
+	Refundable int64 // minor units
+	Currency   string
+}
 
 func (e *ExceedsError) Error() string {
 	return fmt.Sprintf("the amount exceeds what is left of the payment: at most %d can be refunded (minor units)", e.Refundable)

@@ -202,7 +202,7 @@ func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount
 		return nil, err
 	}
 	if amount > left {
-		return nil, &ExceedsError{left}
+		return nil, &ExceedsError{left, o.Currency}
 	}
 	if err := m.refundable(p.supplierID); err != nil {
 		return nil, err
