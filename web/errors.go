@@ -12,6 +12,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
@@ -32,6 +33,7 @@ import (
 	"backstop/internal/stock"
 	"backstop/internal/sweep"
 	"backstop/internal/view"
+	"backstop/views/ui"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -39,12 +41,14 @@ import (
 // Error is a response that refuses a request.
 type Error struct {
 	Status     int
-	Code       string   // for programs
-	Message    string   // holds nothing internal
-	field      string   // of the request, where one is wrong
-	roles      []string // that may do what the caller may not
-	answer     string   // of the supplier, where it says otherwise
-	refundable *int64   // of a payment, where more is asked for
+	Code       string    // for programs
+	Message    string    // holds nothing internal
+	field      string    // of the request, where one is wrong
+	at         string    // the field of the form, where programs are told of none
+	roles      []string  // that may do what the caller may not
+	answer     string    // of the supplier, where it says otherwise
+	refundable *int64    // of a payment, where more is asked for
+	says       text.Text // to a person at a form; zero = what its kind of error says
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -57,6 +61,17 @@ func BadRequest(message string) error {
 // InvalidField returns the response to a request with an invalid field.
 func InvalidField(field, problem string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: problem, field: field}
+}
+
+// OpenAgain is said of a form that does not come from its page.
+var OpenAgain = text.Text{ZH: "请重新打开页面，从那里提交", EN: "open the page again and send the form from there"}
+
+// Invalid is InvalidField with a problem that people read in their language.
+func Invalid(field string, problem text.Text, args ...any) *Error {
+	says := invalid.Field(field, problem, args...).Says
+	e := InvalidField(field, says.EN)
+	e.says = says
+	return e
 }
 
 // Errors of the server itself.
@@ -114,72 +129,73 @@ var domainErrors = []struct {
 	status int
 	code   string
 	field  string
+	zh     string // for a person at a form; "" = what its kind of error says
 }{
-	{act.ErrNotFound, http.StatusNotFound, "not_found", ""},
-	{act.ErrChanged, http.StatusConflict, "changed", ""},
-	{order.ErrNotFound, http.StatusNotFound, "not_found", ""},
-	{notify.ErrNoDelivery, http.StatusNotFound, "not_found", ""},
-	{approval.ErrPerson, http.StatusForbidden, "person_needed", ""},
-	{approval.ErrOwn, http.StatusForbidden, "own_proposal", ""},
-	{approval.ErrMaker, http.StatusForbidden, "forbidden", ""},
-	{approval.ErrOver, http.StatusConflict, "over", ""},
-	{approval.ErrExpired, http.StatusConflict, "expired", ""},
-	{approval.ErrHash, http.StatusConflict, "hash", ""},
-	{approval.ErrProposed, http.StatusConflict, "proposed", ""},
-	{approval.ErrNoSecond, http.StatusConflict, "no_second_person", ""},
-	{alert.ErrNoTarget, http.StatusConflict, "no_target", ""},
-	{alert.ErrOver, http.StatusConflict, "incident_over", ""},
-	{alert.ErrEndsItself, http.StatusConflict, "incident_ends_itself", ""},
-	{alert.ErrNotSilent, http.StatusConflict, "incident_not_silent", ""},
-	{resend.ErrNotFailed, http.StatusConflict, "over", ""},
-	{compensation.ErrOver, http.StatusConflict, "over", ""},
-	{compensation.ErrOnly, http.StatusConflict, "only_schedule", ""},
-	{compensation.ErrRunning, http.StatusConflict, "running", ""},
-	{compensation.ErrNothing, http.StatusNotFound, "not_found", ""},
-	{compensation.ErrTooMany, http.StatusConflict, "use_a_batch", ""},
-	{sweep.ErrRunning, http.StatusConflict, "running", ""},
-	{breaker.ErrProbing, http.StatusConflict, "probe_running", ""},
-	{pause.ErrAlready, http.StatusConflict, "already", ""},
-	{breaker.ErrAlready, http.StatusConflict, "already", ""},
-	{notify.ErrUnreadable, http.StatusServiceUnavailable, "settings_unreadable", ""},
-	{notify.ErrSending, http.StatusConflict, "sending", ""},
-	{exception.ErrEnded, http.StatusConflict, "over", ""},
-	{exception.ErrOpen, http.StatusConflict, "open", ""},
-	{exception.ErrDecided, http.StatusConflict, "over", ""},
-	{bulk.ErrExpired, http.StatusConflict, "expired", ""},
-	{bulk.ErrState, http.StatusConflict, "state", ""},
-	{bulk.ErrDrifted, http.StatusConflict, "drifted", ""},
-	{bulk.ErrMaker, http.StatusForbidden, "not_yours", ""},
-	{bulk.ErrNothing, http.StatusNotFound, "nothing", ""},
-	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", ""},
-	{view.ErrFull, http.StatusConflict, "views_full", ""},
-	{view.ErrTaken, http.StatusConflict, "view_taken", ""},
-	{dispute.ErrNotFound, http.StatusNotFound, "not_found", ""},
-	{refund.ErrNotFound, http.StatusNotFound, "not_found", ""},
-	{refund.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
-	{refund.ErrNotRefundable, http.StatusConflict, "not_refundable", ""},
-	{refund.ErrStarted, http.StatusConflict, "refund_started", ""},
-	{refund.ErrNotOwn, http.StatusForbidden, "not_yours", ""},
-	{payout.ErrNotFound, http.StatusNotFound, "not_found", ""},
-	{payout.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
-	{payout.ErrStarted, http.StatusConflict, "payout_started", ""},
-	{payout.ErrFrozen, http.StatusConflict, "frozen", ""},
-	{refund.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
-	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
-	{adjust.ErrFrozen, http.StatusConflict, "nothing_frozen", ""},
-	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_balance", ""},
-	{payment.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
-	{payment.ErrNoMessage, http.StatusConflict, "no_message", ""},
-	{payment.ErrState, http.StatusConflict, "wrong_state", ""},
-	{payment.ErrAttemptOpen, http.StatusConflict, "attempt_open", ""},
-	{call.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", ""},
-	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", ""},
-	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items"},
-	{db.ErrBusy, http.StatusServiceUnavailable, "busy", ""},
-	{db.ErrStale, http.StatusServiceUnavailable, "busy", ""},
-	{db.ErrCommitUnknown, http.StatusServiceUnavailable, "unknown_outcome", ""},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "busy", ""},
-	{context.Canceled, http.StatusServiceUnavailable, "busy", ""},
+	{act.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
+	{act.ErrChanged, http.StatusConflict, "changed", "", "内容已变更：请重新查看"},
+	{order.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
+	{notify.ErrNoDelivery, http.StatusNotFound, "not_found", "", ""},
+	{approval.ErrPerson, http.StatusForbidden, "person_needed", "", ""},
+	{approval.ErrOwn, http.StatusForbidden, "own_proposal", "", ""},
+	{approval.ErrMaker, http.StatusForbidden, "forbidden", "", "只有提议人能撤回"},
+	{approval.ErrOver, http.StatusConflict, "over", "", "已经结束"},
+	{approval.ErrExpired, http.StatusConflict, "expired", "", "提议已过期：请重新提议"},
+	{approval.ErrHash, http.StatusConflict, "hash", "", ""},
+	{approval.ErrProposed, http.StatusConflict, "proposed", "", ""},
+	{approval.ErrNoSecond, http.StatusConflict, "no_second_person", "", ""},
+	{alert.ErrNoTarget, http.StatusConflict, "no_target", "", "没有告警目标：请设置 BACKSTOP_ALERT_URLS"},
+	{alert.ErrOver, http.StatusConflict, "incident_over", "", "告警事件已结束"},
+	{alert.ErrEndsItself, http.StatusConflict, "incident_ends_itself", "", "原因消除后，这个告警事件会自行结束"},
+	{alert.ErrNotSilent, http.StatusConflict, "incident_not_silent", "", "这个告警事件既未确认也未静默"},
+	{resend.ErrNotFailed, http.StatusConflict, "over", "", "这条消息已发出或正等待下一次发送：只有放弃的才能补发"},
+	{compensation.ErrOver, http.StatusConflict, "over", "", "这个补偿已结束，没有可执行或取消的"},
+	{compensation.ErrOnly, http.StatusConflict, "only_schedule", "", "退款或出款的渠道调用只由这个补偿完成，不能取消"},
+	{compensation.ErrRunning, http.StatusConflict, "running", "", "这个补偿正在执行：请等待结果"},
+	{compensation.ErrNothing, http.StatusNotFound, "not_found", "", ""},
+	{compensation.ErrTooMany, http.StatusConflict, "use_a_batch", "", "符合的太多：请用批次处理"},
+	{sweep.ErrRunning, http.StatusConflict, "running", "", "扫单正在进行：请等待结果"},
+	{breaker.ErrProbing, http.StatusConflict, "probe_running", "", ""},
+	{pause.ErrAlready, http.StatusConflict, "already", "", ""},
+	{breaker.ErrAlready, http.StatusConflict, "already", "", ""},
+	{notify.ErrUnreadable, http.StatusServiceUnavailable, "settings_unreadable", "", ""},
+	{notify.ErrSending, http.StatusConflict, "sending", "", ""},
+	{exception.ErrEnded, http.StatusConflict, "over", "", "异常已结束或已变更：请重新查看"},
+	{exception.ErrOpen, http.StatusConflict, "open", "", "异常已经是打开的"},
+	{exception.ErrDecided, http.StatusConflict, "over", "", "这条异常由两人决定：再次出现时才会重新打开"},
+	{bulk.ErrExpired, http.StatusConflict, "expired", "", "批次计划已过期：请重新做一份"},
+	{bulk.ErrState, http.StatusConflict, "state", "", "批次当前的状态不能这样操作"},
+	{bulk.ErrDrifted, http.StatusConflict, "drifted", "", "金额比计划时变化超过 1 %：请重新做一份"},
+	{bulk.ErrMaker, http.StatusForbidden, "not_yours", "", "只有做这份计划的人能启动它"},
+	{bulk.ErrNothing, http.StatusNotFound, "nothing", "", ""},
+	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", "", ""},
+	{view.ErrFull, http.StatusConflict, "views_full", "", ""},
+	{view.ErrTaken, http.StatusConflict, "view_taken", "", ""},
+	{dispute.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
+	{refund.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
+	{refund.ErrConflict, http.StatusConflict, "idempotency_conflict", "", "这个退款单号已用于另一笔退款"},
+	{refund.ErrNotRefundable, http.StatusConflict, "not_refundable", "", "这笔订单不能退款：未支付，或已过退款期"},
+	{refund.ErrStarted, http.StatusConflict, "refund_started", "", "退款已提交渠道，不能取消"},
+	{refund.ErrNotOwn, http.StatusForbidden, "not_yours", "", ""},
+	{payout.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
+	{payout.ErrConflict, http.StatusConflict, "idempotency_conflict", "", "这个出款单号已用于另一笔出款"},
+	{payout.ErrStarted, http.StatusConflict, "payout_started", "", "出款已开始，不能取消"},
+	{payout.ErrFrozen, http.StatusConflict, "frozen", "", "商户账户已冻结"},
+	{refund.ErrSupplier, http.StatusServiceUnavailable, "unavailable", "", ""},
+	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", "", "这个商户单号已用于另一笔订单"},
+	{adjust.ErrFrozen, http.StatusConflict, "nothing_frozen", "", "该商户在这个币种没有冻结款"},
+	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_balance", "", "余额不足"},
+	{payment.ErrSupplier, http.StatusServiceUnavailable, "unavailable", "", ""},
+	{payment.ErrNoMessage, http.StatusConflict, "no_message", "", "渠道消息已不再留存，不能重新确认"},
+	{payment.ErrState, http.StatusConflict, "wrong_state", "", "订单当前的状态不能这样操作"},
+	{payment.ErrAttemptOpen, http.StatusConflict, "attempt_open", "", "已发起的支付仍可能付款：请等它失败或关闭"},
+	{call.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
+	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", "", "库存不足"},
+	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},
+	{db.ErrBusy, http.StatusServiceUnavailable, "busy", "", ""},
+	{db.ErrStale, http.StatusServiceUnavailable, "busy", "", ""},
+	{db.ErrCommitUnknown, http.StatusServiceUnavailable, "unknown_outcome", "", "不确定是否已生效：请先查看记录；再次提交同一表单不会重复执行"},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "busy", "", ""},
+	{context.Canceled, http.StatusServiceUnavailable, "busy", "", ""},
 }
 
 // statusCodes maps the library's own refusals to codes.
@@ -191,19 +207,25 @@ var statusCodes = map[int]string{
 	http.StatusRequestHeaderFieldsTooLarge: "header_too_large",
 }
 
+var tRefundable = text.Text{ZH: "最多还能退 %s", EN: "at most %s can be refunded"}
+
 // answerTo returns the response to an error. An unknown error is our fault.
 func answerTo(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	if e, ok := errors.AsType[*refund.ExceedsError](err); ok {
-		return &Error{Status: http.StatusConflict, Code: "refund_exceeds", Message: e.Error(), refundable: &e.Refundable}
+		answer := &Error{Status: http.StatusConflict, Code: "refund_exceeds", Message: e.Error(), at: "amount", refundable: &e.Refundable}
+		answer.says = invalid.Field("", tRefundable, ui.MoneyText(e.Refundable, e.Currency)).Says
+		return answer
 	}
 	if e, ok := errors.AsType[*payout.LimitError](err); ok {
 		return &Error{Status: http.StatusConflict, Code: "limit_exceeded", Message: e.Error(), field: e.Field}
 	}
 	if e, ok := errors.AsType[*invalid.FieldError](err); ok {
-		return InvalidField(e.Field, e.Problem)
+		answer := InvalidField(e.Field, e.Problem)
+		answer.says = e.Says
+		return answer
 	}
 	if e, ok := errors.AsType[*act.Denied](err); ok && e.Permission == "" && e.Scope == "" {
 		return answerTo(approval.ErrPerson)
@@ -222,7 +244,11 @@ func answerTo(err error) *Error {
 	}
 	for _, e := range domainErrors {
 		if errors.Is(err, e.is) {
-			return &Error{Status: e.status, Code: e.code, Message: e.is.Error(), field: e.field}
+			answer := &Error{Status: e.status, Code: e.code, Message: e.is.Error(), field: e.field}
+			if e.zh != "" {
+				answer.says = text.Text{ZH: e.zh, EN: answer.Message}
+			}
+			return answer
 		}
 	}
 	if errors.Is(err, db.ErrTooLong) {

@@ -40,6 +40,7 @@ type CheckResult struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
 
+	err      error
 	degrades bool
 	since    time.Time // with a monotonic reading; since when it fails
 }
@@ -91,7 +92,7 @@ func (r *readiness) Ask() []CheckResult {
 			if err == nil {
 				return
 			}
-			results[i].Error, results[i].since = textlimit.Clip(err.Error(), maxCheckError), begun
+			results[i].Error, results[i].err, results[i].since = textlimit.Clip(err.Error(), maxCheckError), err, begun
 			if len(before) > 0 && !before[i].OK {
 				results[i].since = before[i].since
 			}
@@ -118,9 +119,14 @@ func (r *readiness) known() []CheckResult {
 	return last.results
 }
 
-// failed reports whether one of the named checks failed recently.
-func (r *readiness) failed(names ...string) bool {
-	return slices.ContainsFunc(r.known(), func(c CheckResult) bool { return !c.OK && slices.Contains(names, c.Name) })
+// failed returns why one of the named checks failed recently; nil = none did.
+func (r *readiness) failed(names ...string) error {
+	for _, c := range r.known() {
+		if c.err != nil && slices.Contains(names, c.Name) {
+			return c.err
+		}
+	}
+	return nil
 }
 
 // run also bounds a check that ignores its context; while one hangs, no second one is started.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -31,6 +32,9 @@ func (s *Server) pageOf(c *fiber.Ctx) *Route {
 	return nil
 }
 
+// refusals are the statuses of forms that may be sent again.
+var refusals = []int{http.StatusUnprocessableEntity, http.StatusConflict, http.StatusServiceUnavailable}
+
 // showAgain shows the page of a form once more if it is refused, with what was typed. Where that
 // is not possible, the error is returned.
 func (s *Server) showAgain(c *fiber.Ctx) error {
@@ -39,7 +43,7 @@ func (s *Server) showAgain(c *fiber.Ctx) error {
 		return nil
 	}
 	e, page := answerTo(err), s.pageOf(c)
-	if page == nil || e.Status != http.StatusUnprocessableEntity && e.Status != http.StatusConflict {
+	if page == nil || !slices.Contains(refusals, e.Status) {
 		return err
 	}
 	c.Locals(localRefused, &refused{Error: e, problem: failure(c, e).Problem(s.Page(c))})
@@ -75,28 +79,24 @@ func (r *refused) fill(c *fiber.Ctx, page []byte) ([]byte, error) {
 	if form == nil {
 		return nil, errNoForm
 	}
-	at := form.FirstChild
+	parent, place, at := form, form.FirstChild, cmp.Or(r.field, r.at)
 	for n := range form.Descendants() {
 		name := attr(n, "name")
 		if name == "" || attr(n, "type") == "hidden" {
 			continue
 		}
 		typeInto(n, c.Request().PostArgs().PeekMulti(name))
-		if name == r.field || "params."+name == r.field {
+		if at == name || at == "params."+name {
 			setAttr(n, "aria-invalid", "true")
 			setAttr(n, "autofocus", "")
-			at = n.NextSibling
+			parent, place = n.Parent, n.NextSibling
 		}
-	}
-	parent := form
-	if at != nil {
-		parent = at.Parent
 	}
 	problem := &html.Node{Type: html.ElementNode, Data: "p"}
 	setAttr(problem, "class", "err")
 	setAttr(problem, "role", "alert")
 	problem.AppendChild(&html.Node{Type: html.TextNode, Data: r.problem})
-	parent.InsertBefore(problem, at)
+	parent.InsertBefore(problem, place)
 	for n := range form.Ancestors() {
 		if n.Data == "details" || n.Data == "dialog" {
 			setAttr(n, "open", "")

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
+	"backstop/internal/base/text"
 	"backstop/internal/inbox"
 	"backstop/internal/pause"
 	"backstop/internal/supplier"
@@ -75,6 +77,19 @@ func (s *Server) staticFile(c *fiber.Ctx) error {
 // DensityCookie keeps how high rows are, in the browser: it suits the screen.
 const DensityCookie = "density"
 
+// databaseState is what a failed check says about the database.
+func databaseState(err error) ui.DatabaseState {
+	switch {
+	case err == nil:
+		return ui.DatabaseWell
+	case db.IsReadOnly(err):
+		return ui.DatabaseReadOnly
+	case db.IsFull(err):
+		return ui.DatabaseFull
+	}
+	return ui.DatabaseAway
+}
+
 // Page returns what every page depends on: the operator, their settings and the menu.
 func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
@@ -87,8 +102,8 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	}
 	p.Compact = c.Cookies(DensityCookie) == ui.Compact
 	p.User, p.UserID, p.Role = op.Name, op.ID, op.Role
-	p.RedisDown, p.ReadOnly = s.Ready.failed("redis"), s.Ready.failed("database", "writable")
-	p.Frozen = p.RedisDown || p.ReadOnly
+	p.RedisDown, p.Database = s.Ready.failed("redis") != nil, databaseState(s.Ready.failed("database", "writable"))
+	p.Frozen = p.RedisDown || p.Database != ui.DatabaseWell
 	if op.Language != "" {
 		p.Language = op.Language
 	}
@@ -173,7 +188,7 @@ func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 }
 
 func failure(c *fiber.Ctx, e *Error) ui.Failure {
-	return ui.Failure{Kind: kindOf(c, e), Field: e.field, Roles: e.roles, Answer: e.answer, RequestID: localRequestID.text(c)}
+	return ui.Failure{Kind: kindOf(c, e), Field: cmp.Or(e.field, e.at), Says: e.says, Roles: e.roles, Answer: e.answer, RequestID: localRequestID.text(c)}
 }
 
 // kindOf is what a page says about an error.
@@ -191,6 +206,8 @@ func kindOf(c *fiber.Ctx, e *Error) ui.ErrorKind {
 		return ui.LiveUnclear
 	case ui.Explains(e.Code):
 		return ui.ErrorKind(e.Code)
+	case e.says != text.Text{}:
+		return ui.Said
 	case e.Status == http.StatusConflict:
 		return ui.Changed
 	case e == ErrCursor:

@@ -118,7 +118,7 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 		if !s.Policy.Allows(op.Role, permission) {
 			return forbidden(s.Policy.RolesWith(permission))
 		}
-		if !isSafe(c.Method()) && permission != access.UseAccount && s.Ready.failed("redis", "database", "writable") {
+		if !isSafe(c.Method()) && permission != access.UseAccount && s.Ready.failed("redis", "database", "writable") != nil {
 			return errFrozen
 		}
 		return c.Next()

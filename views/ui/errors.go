@@ -3,6 +3,8 @@ package ui
 import (
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"backstop/internal/access"
 	"backstop/internal/base/text"
@@ -41,6 +43,8 @@ const (
 	Gone        ErrorKind = "gone"
 	ViewsFull   ErrorKind = "views_full"
 	ViewTaken   ErrorKind = "view_taken"
+	// Said errors say themselves what is the matter: see Failure.Says.
+	Said ErrorKind = "said"
 )
 
 // explained are the codes of errors that have a page of their own.
@@ -101,22 +105,13 @@ var errorTexts = map[ErrorKind]text.Text{
 	Ours:      {ZH: "系统异常，请稍后重试", EN: "Internal error: try again later"},
 }
 
-func (k ErrorKind) text(p *Page) string {
-	if k == Forbidden {
-		return p.T(errorTexts[k], p.Role)
-	}
-	if t, ok := errorTexts[k]; ok {
-		return p.T(t)
-	}
-	return p.T(errorTexts[Ours])
-}
-
 // Failure is why a page could not be shown, or an act not be done.
 type Failure struct {
 	Kind      ErrorKind
-	Field     string   // of the form, where one is at fault
-	Roles     []string // that may do what the person may not
-	Answer    string   // of the supplier, of LiveSays
+	Field     string    // of the form, where one is at fault
+	Says      text.Text // what is the matter, of Said
+	Roles     []string  // that may do what the person may not
+	Answer    string    // of the supplier, of LiveSays
 	RequestID string
 }
 
@@ -129,6 +124,21 @@ var fieldWords = map[string]text.Text{
 	"params.reference": text.Proof, "params.evidence": text.Evidence, "params.unverified": tUnverified,
 }
 
+// title says what went wrong.
+func (e Failure) title(p *Page) string {
+	switch t, ok := errorTexts[e.Kind]; {
+	case e.Kind == Said:
+		said := p.T(e.Says)
+		first, size := utf8.DecodeRuneInString(said)
+		return string(unicode.ToUpper(first)) + said[size:]
+	case e.Kind == Forbidden:
+		return p.T(t, p.T(TextFor(roleWords, p.Role)))
+	case ok:
+		return p.T(t)
+	}
+	return p.T(errorTexts[Ours])
+}
+
 // about names the field at fault, the roles that may, or what the supplier said; "" = none.
 func (e Failure) about(p *Page) string {
 	switch {
@@ -136,8 +146,10 @@ func (e Failure) about(p *Page) string {
 		return p.T(tErrAnswer, p.T(TextFor(SaidTexts, e.Answer)))
 	case len(e.Roles) > 0:
 		return p.T(tErrRoles, p.Roles(e.Roles))
-	case e.Kind == BadForm && e.Field != "":
-		return p.T(tErrField, p.T(TextFor(fieldWords, e.Field)))
+	case e.Kind == BadForm || e.Kind == Said:
+		if label, ok := fieldWords[e.Field]; ok {
+			return p.T(tErrField, p.T(label))
+		}
 	}
 	return ""
 }
@@ -149,12 +161,12 @@ func (e Failure) Problem(p *Page) string {
 	}
 	about := e.about(p)
 	switch {
-	case about == "":
-		return e.Kind.text(p)
+	case about == "" || e.Kind == Said:
+		return e.title(p)
 	case e.Kind == BadForm:
 		return about
 	}
-	return e.Kind.text(p) + " · " + about
+	return e.title(p) + " · " + about
 }
 
 var roleWords = map[string]text.Text{

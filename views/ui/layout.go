@@ -70,10 +70,27 @@ var (
 		EN: "Redis cannot be reached: notifications continue from the database, more slowly. Actions are disabled.",
 	}
 	tBannerStuck = text.Text{
-		ZH: "数据库只读或无法连接：回调会被拒收并由渠道重发；暂时不能执行操作。",
-		EN: "The database is read-only or cannot be reached: callbacks are refused, and suppliers repeat them. Actions are disabled.",
+		ZH: "回调会被拒收并由渠道重发；暂时不能执行操作。",
+		EN: "Callbacks are refused, and suppliers repeat them. Actions are disabled.",
 	}
 )
+
+// DatabaseState is whether the database takes writes, and why not.
+type DatabaseState string
+
+// States of the database.
+const (
+	DatabaseWell     DatabaseState = ""
+	DatabaseReadOnly DatabaseState = "read-only"
+	DatabaseFull     DatabaseState = "full"
+	DatabaseAway     DatabaseState = "away"
+)
+
+var databaseTroubles = map[DatabaseState]text.Text{
+	DatabaseReadOnly: {ZH: "数据库是只读的。", EN: "The database is read-only. "},
+	DatabaseFull:     {ZH: "数据库的磁盘已满。", EN: "The disk of the database is full. "},
+	DatabaseAway:     {ZH: "数据库没有按时应答。", EN: "The database does not answer in time. "},
+}
 
 // environments are the words of Page.Environment.
 var environments = map[string]text.Text{

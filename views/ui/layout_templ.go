@@ -282,8 +282,8 @@ func Layout(p *Page, title string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.ReadOnly {
-				templ_7745c5c3_Err = Notice(p, "bad", p.T(tBannerStuck)).Render(ctx, templ_7745c5c3_Buffer)
+			if trouble, ok := databaseTroubles[p.Database]; ok {
+				templ_7745c5c3_Err = Notice(p, "bad", p.T(trouble)+p.T(tBannerStuck)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -33,9 +33,9 @@ type Page struct {
 	Version     string
 	Live        bool // the page keeps itself current
 	Parts       bool // links of the page change a part of it
-	// RedisDown and ReadOnly report trouble; Frozen: no act is possible
-	// because of it.
-	RedisDown, ReadOnly, Frozen bool
+	// RedisDown and Database report trouble; Frozen: no act is possible because of it.
+	RedisDown, Frozen bool
+	Database          DatabaseState
 	// Paused are the pauses that affect what the page shows.
 	Paused []PausedQueue
 }

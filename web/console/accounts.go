@@ -12,6 +12,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/calendar"
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund"
 	"backstop/internal/fund/adjust"
@@ -153,11 +154,12 @@ func (s *handlers) statementPage(c *fiber.Ctx) error {
 // amountOf reads an amount as operators write it, in minor units.
 func amountOf(c *fiber.Ctx, currency string) (int64, error) {
 	if _, err := money.Exponent(currency); err != nil {
-		return 0, web.InvalidField("currency", err.Error())
+		return 0, web.Invalid("currency", adjust.NoCurrency)
 	}
-	minor, err := money.ParseMajor(strings.TrimSpace(web.Field(c, "amount")), currency)
+	typed := strings.TrimSpace(web.Field(c, "amount"))
+	minor, err := money.ParseMajor(typed, currency)
 	if err != nil {
-		return 0, web.InvalidField("amount", err.Error())
+		return 0, web.Invalid("amount", tNotAmount, typed)
 	}
 	return minor, nil
 }
@@ -190,7 +192,7 @@ func (s *handlers) proposeFunds(action, object string) fiber.Handler {
 				return err
 			}
 			if amount == 0 {
-				return web.InvalidField("amount", "enter an amount above 0, or tick all")
+				return web.Invalid("amount", text.Text{ZH: "请填大于 0 的金额，或勾选全部", EN: "enter an amount above 0, or tick all"})
 			}
 		}
 		return s.sendProposal(c, adjust.FundsProposal(s.Actor(c), action, object, code, currency, amount, web.Field(c, "reason")))

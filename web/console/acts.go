@@ -34,7 +34,7 @@ func (s *handlers) act(c *fiber.Ctx, call act.Call) (act.Outcome, error) {
 func formKey(c *fiber.Ctx) (string, error) {
 	key := web.Field(c, "form_key")
 	if key == "" {
-		return "", web.InvalidField("form_key", "open the page again and send the form from there")
+		return "", web.Invalid("form_key", web.OpenAgain)
 	}
 	return key, nil
 }

@@ -129,7 +129,7 @@ func (s *handlers) proposeOrder(c *fiber.Ctx) error {
 func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 	version, err := strconv.ParseInt(web.Field(c, "version"), 10, 64)
 	if err != nil {
-		return web.InvalidField("version", "open the page again and send the form from there")
+		return web.Invalid("version", web.OpenAgain)
 	}
 	p := approval.Proposal{
 		Action: web.Field(c, "action"), Object: object, ObjectID: id, Reason: web.Field(c, "reason"),
@@ -141,6 +141,8 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 	}
 	return s.sendProposal(c, p)
 }
+
+var tNotAmount = text.Text{ZH: "“%s”不是 12.50 这样的金额", EN: "“%s” is not an amount such as 12.50"}
 
 // decisionParams returns the parameters of a form. An amount among them is the typed one,
 // converted to minor units, so that it need not be entered twice. One that the proposer chooses
@@ -165,7 +167,7 @@ func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawM
 			}
 			minor, err := money.ParseMajor(p.Amount, about.Currency)
 			if err != nil {
-				return nil, web.InvalidField("amount", "type the amount exactly as it is shown")
+				return nil, web.Invalid("amount", tNotAmount, p.Amount)
 			}
 			if o.Free {
 				p.Amount = money.Format(minor, about.Currency)

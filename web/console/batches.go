@@ -11,6 +11,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/sheet"
+	"backstop/internal/base/text"
 	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/list"
@@ -24,6 +25,8 @@ import (
 
 // maxPicked bounds the rows picked by hand.
 const maxPicked = 5000
+
+var tPickRows = text.Text{ZH: "请在列表中选择行", EN: "pick rows of the list"}
 
 // planBatch freezes the picked rows of a list, or everything matched by the filter in the URL,
 // and shows what would be done.
@@ -42,12 +45,12 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 		for _, text := range c.Request().PostArgs().PeekMulti("row") {
 			id, err := strconv.ParseInt(string(text), 10, 64)
 			if err != nil || len(l.span.Only) == maxPicked {
-				return web.InvalidField("row", "pick rows of the list")
+				return web.Invalid("row", tPickRows)
 			}
 			l.span.Only = append(l.span.Only, id)
 		}
 		if len(l.span.Only) == 0 {
-			return web.InvalidField("row", "pick rows of the list")
+			return web.Invalid("row", tPickRows)
 		}
 	}
 	ctx := c.UserContext()
@@ -209,7 +212,7 @@ func (s *handlers) onBatch(kind string) fiber.Handler {
 		if kind == bulk.RateAct {
 			n, err := strconv.ParseInt(strings.TrimSpace(web.Field(c, "rate")), 10, 64)
 			if err != nil {
-				return web.InvalidField("rate", "use a whole number")
+				return web.Invalid("rate", text.Text{ZH: "请填整数", EN: "use a whole number"})
 			}
 			call.Params = params(map[string]any{"rate": n})
 		}

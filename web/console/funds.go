@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"backstop/internal/act"
+	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
@@ -97,16 +98,16 @@ func (s *handlers) addEvidence(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	text, link := strings.ReplaceAll(web.Field(c, "text"), "\r\n", "\n"), web.Field(c, "url")
-	if !web.IsStorable(strings.ReplaceAll(text, "\n", " ")) {
-		return web.InvalidField("text", "use no control characters but line breaks")
+	said, link := strings.ReplaceAll(web.Field(c, "text"), "\r\n", "\n"), web.Field(c, "url")
+	if !web.IsStorable(strings.ReplaceAll(said, "\n", " ")) {
+		return web.Invalid("text", text.Text{ZH: "除换行外不得含有控制字符", EN: "use no control characters but line breaks"})
 	}
 	if !web.IsStorable(link) {
-		return web.InvalidField("url", "use no control characters")
+		return web.Invalid("url", text.Text{ZH: "不得含有控制字符", EN: "use no control characters"})
 	}
 	return s.actAndShow(c, disputePath(no), act.Call{
 		Kind: dispute.EvidenceAct, Ref: act.Ref{ID: no},
-		Params: params(map[string]any{"text": text, "url": link}),
+		Params: params(map[string]any{"text": said, "url": link}),
 	})
 }
 

@@ -30,7 +30,7 @@ func TestARefusedFormIsShownAgainWithWhatWasTyped(t *testing.T) {
 				[]string{
 					`<details class="raw decision" id="decide-accept_amount" open="">`,
 					`agreed with &lt;the&gt; merchant</textarea>`, `value="12.301"`,
-					`<p class="err" role="alert">Invalid field: Amount</p>`,
+					`autofocus=""/><p class="err" role="alert">Type the amount exactly as it is shown</p>`,
 				},
 			},
 			"/accounts/adjust": {
@@ -52,13 +52,13 @@ func TestARefusedFormIsShownAgainWithWhatWasTyped(t *testing.T) {
 					t.Errorf("%s: %d without %s", action, got.Status, want)
 				}
 			}
-			if strings.Count(got.Body, `role="alert"`) != 1 || strings.Contains(got.Body, "12.301") != strings.Contains(action, "propose") {
+			if strings.Count(got.Body, `role="alert"`) != 1 || strings.Contains(got.Body, `value="12.301"`) != strings.Contains(action, "propose") {
 				t.Errorf("%s: the problem is not at one form: %s", action, got.Body)
 			}
 		}
 		// The page has no such form any more.
 		got := h.Post(t, xu, x+"/propose?lang=en", "form_key", "k", "version", "1", "action", "nonsense", "reason", "long enough")
-		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "go back, correct it") {
+		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "There is no such action") {
 			t.Errorf("without its form: %d: %s", got.Status, got.Body)
 		}
 	})

@@ -304,7 +304,7 @@ func (s *handlers) saveView(c *fiber.Ctx) error {
 	}
 	query := l.query.Values.Encode()
 	if query == "" {
-		return web.InvalidField("query", "set a filter first")
+		return web.Invalid("query", text.Text{ZH: "请先设置筛选条件", EN: "set a filter first"})
 	}
 	out, err := s.act(c, act.Call{Kind: savedview.SaveAct, Ref: act.Ref{ID: name}, Params: params(map[string]any{
 		"list": name, "name": web.Field(c, "name"), "query": query, "shared": web.Field(c, "shared") == "yes",
