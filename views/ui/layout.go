@@ -1,45 +1,69 @@
 package ui
 
 import (
-	"slices"
-
 	"backstop/internal/base/text"
 	"backstop/internal/pause"
 )
 
-// menuGroup is a part of the navigation under a heading.
-type menuGroup struct {
-	label text.Text
-	items []MenuItem
-}
-
-// menuPlaces are the groups, and what belongs to them; the last one has everything else.
-var menuPlaces = []struct {
+// section is an entry of the navigation, and the pages that are its tabs.
+type section struct {
+	icon  string
 	label text.Text
 	paths []string
-}{
-	{tMonitor, []string{"/", "/attention", "/analytics", "/reports", "/orders", "/callbacks", "/notifications"}},
-	{tHandle, []string{"/exceptions", "/approvals", "/compensations", "/batches", "/sweeps", "/queues"}},
-	{tFunds, []string{"/refunds", "/payouts", "/disputes", "/accounts"}},
-	{tManage, nil},
 }
 
-// menuGroups is the navigation by groups, each in the order of the routes; groups without a
-// page that the person may open are left out.
-func (p *Page) menuGroups() (all []menuGroup) {
-	placed := map[string]bool{}
-	for i, place := range menuPlaces {
-		g := menuGroup{label: place.label}
-		for _, m := range p.Menu {
-			if slices.Contains(place.paths, m.Path) || i == len(menuPlaces)-1 && !placed[m.Path] {
-				g.items, placed[m.Path] = append(g.items, m), true
+// sections are the navigation: what a day's work is made of. Every page of it belongs to one.
+var sections = []section{
+	{"layout-dashboard", text.Text{ZH: "今天", EN: "Today"}, []string{"/", "/attention", "/reports"}},
+	{
+		"receipt-text", text.Text{ZH: "交易", EN: "Trade"},
+		[]string{"/orders", "/refunds", "/payouts", "/disputes", "/callbacks", "/notifications"},
+	},
+	{"wrench", text.Text{ZH: "处理", EN: "Handling"}, []string{"/exceptions", "/approvals", "/batches"}},
+	{"landmark", text.Text{ZH: "资金", EN: "Money"}, []string{"/accounts"}},
+	{"chart-line", text.Text{ZH: "分析", EN: "Analysis"}, []string{"/analytics"}},
+	{"store", text.Text{ZH: "商户", EN: "Merchants"}, []string{"/merchants"}},
+	{"credit-card", text.Text{ZH: "渠道", EN: "Suppliers"}, []string{"/suppliers"}},
+	{"users", text.Text{ZH: "人员与审计", EN: "People and audit"}, []string{"/audit"}},
+	{"settings", text.Text{ZH: "系统", EN: "System"}, []string{"/queues", "/compensations", "/sweeps", "/alerts", "/runbook"}},
+}
+
+// menuSection is a section with the pages of it that the person may open.
+type menuSection struct {
+	section
+	tabs    []MenuItem
+	current bool
+	count   int64 // what waits for the person in all of them; more: at least that
+	more    bool
+}
+
+// menu is the navigation; sections without a page that the person may open are left out.
+func (p *Page) menu() (all []menuSection) {
+	for _, s := range sections {
+		x := menuSection{section: s}
+		for _, path := range s.paths {
+			for _, m := range p.Menu {
+				if m.Path == path {
+					x.tabs = append(x.tabs, m)
+					x.current, x.more, x.count = x.current || m.Current, x.more || m.More, x.count+m.Count
+				}
 			}
 		}
-		if len(g.items) > 0 {
-			all = append(all, g)
+		if len(x.tabs) > 0 {
+			all = append(all, x)
 		}
 	}
 	return all
+}
+
+// tabs are the pages of the section that is open; one alone needs no tab.
+func (p *Page) tabs() (menuSection, bool) {
+	for _, s := range p.menu() {
+		if s.current {
+			return s, len(s.tabs) > 1
+		}
+	}
+	return menuSection{}, false
 }
 
 // Texts of this page.
@@ -48,10 +72,6 @@ var (
 	tCountWaits  = text.Text{ZH: "待处理", EN: "Waiting"}
 	tSkip        = text.Text{ZH: "跳到正文", EN: "Skip to content"}
 	tMainMenu    = text.Text{ZH: "主导航", EN: "Main"}
-	tMonitor     = text.Text{ZH: "监控", EN: "Monitor"}
-	tHandle      = text.Text{ZH: "处理", EN: "Resolve"}
-	tFunds       = text.Text{ZH: "资金", EN: "Funds"}
-	tManage      = text.Text{ZH: "管理", EN: "Manage"}
 	tSignOut     = text.Text{ZH: "退出", EN: "Sign out"}
 	tFind        = text.Text{ZH: "查找订单、通知或商户", EN: "Find an order, a notification or a merchant"}
 	tFindHint    = text.Text{ZH: "单号、渠道流水号、末尾 6 位、ntf_…、商户代码、金额", EN: "Number or its last 6 digits, merchant, amount"}

@@ -86,7 +86,21 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	if op.MustChange {
 		return c.Redirect("/me", http.StatusSeeOther)
 	}
+	if form.Next == "/" {
+		form.Next = landing(op)
+	}
 	return c.Redirect(form.Next, http.StatusSeeOther)
+}
+
+// landing is where a role's day begins, if the person did not ask for a page.
+func landing(op *access.Operator) string {
+	switch op.Role {
+	case access.Finance, access.Lead:
+		return "/approvals"
+	case access.Viewer, access.Support:
+		return "/orders"
+	}
+	return "/"
 }
 
 // deviceCookie returns the cookie in which a browser keeps the proof that a name has signed in
