@@ -73,7 +73,8 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 	says, next := d.sentence(p)
 	detail := ui.Detail{
 		List: ui.Link{Href: "/disputes", Label: text.Disputes}, No: d.DisputeNo, Saved: d.Saved, State: ui.Look(ui.DisputeStates, d.Status),
-		Minor: d.Amount, Currency: d.Currency, At: d.OpenedAt, Says: says, Next: next, Open: openExceptions(d.Behind),
+		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.OpenedAt)},
+		Says:  says, Next: []string{next}, Open: openExceptions(d.Behind),
 		Main: []templ.Component{
 			fundSteps(p, tRefundSteps, d.steps(p)), evidenceOfDispute(p, d.Evidence), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.DisputeStates, d.Messages),
@@ -88,10 +89,10 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 			p, "about-title", tDisputeAbout,
 			ui.IDFact(text.Order, d.OrderNo, string(link.Order(d.OrderNo))),
 			ui.MoneyFact(text.Amount, d.Amount, d.Currency),
-			ui.MoneyFact(tDisputeExceeds, d.Exceeds, d.Currency).UnlessZero(),
-			ui.MoneyFact(text.DisputeFee, d.Fee, d.Currency).UnlessZero(),
-			ui.MoneyFact(tDisputeGiven, d.Reinstated, d.Currency).UnlessZero(),
-			ui.MoneyFact(text.FeeReturned, d.FeeBack, d.Currency).UnlessZero(),
+			ui.MoneyFact(tDisputeExceeds, d.Exceeds, d.Currency).If(d.Exceeds != 0),
+			ui.MoneyFact(text.DisputeFee, d.Fee, d.Currency).If(d.Fee != 0),
+			ui.MoneyFact(tDisputeGiven, d.Reinstated, d.Currency).If(d.Reinstated != 0),
+			ui.MoneyFact(text.FeeReturned, d.FeeBack, d.Currency).If(d.FeeBack != 0),
 			ui.TextFact(text.Reason, "wrap", p.T(ui.TextFor(wording.DisputeReasons, d.Reason))),
 			ui.TextFact(text.Merchant, "", d.Merchant),
 			ui.TextFact(text.Supplier, "", d.Supplier),

@@ -63,7 +63,8 @@ func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 	says, next := d.sentence(p)
 	detail := ui.Detail{
 		List: ui.Link{Href: "/payouts", Label: text.Payouts}, No: d.PayoutNo, State: ui.Look(ui.PayoutStates, d.Status),
-		Minor: d.Amount, Currency: d.Currency, At: d.CreatedAt, Says: says, Next: next, Open: openExceptions(d.Behind),
+		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.CreatedAt)},
+		Says:  says, Next: []string{next}, Open: openExceptions(d.Behind),
 		Main: []templ.Component{
 			fundSteps(p, tRefundSteps, d.steps()), callsPanel(p, d.Calls), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.PayoutStates, nil),

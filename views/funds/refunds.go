@@ -57,7 +57,8 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/refunds", Label: text.Refunds}, No: d.RefundNo,
 		State: ui.Look(ui.RefundStates, d.Status), Tag: adoptedTag(p, d.Refund),
-		Minor: d.Amount, Currency: d.Currency, At: d.CreatedAt, Says: says, Next: next, Open: openExceptions(d.Behind),
+		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.CreatedAt)},
+		Says:  says, Next: []string{next}, Open: openExceptions(d.Behind),
 		Main: []templ.Component{
 			fundSteps(p, tRefundSteps, d.steps()), callsPanel(p, d.Calls), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.RefundStates, nil),
@@ -68,8 +69,8 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 				ui.IDFact(text.Order, d.OrderNo, string(link.Order(d.OrderNo))),
 				ui.MoneyFact(text.Amount, d.Amount, d.Currency),
 				ui.MoneyFact(tRefundOfTrade, d.TradeAmount, d.Currency),
-				ui.MoneyFact(text.FeeReturned, d.FeeReturned, d.Currency).UnlessZero(),
-				ui.MoneyFact(tCostReturned, d.CostReturned, d.Currency).UnlessZero(),
+				ui.MoneyFact(text.FeeReturned, d.FeeReturned, d.Currency).If(d.FeeReturned != 0),
+				ui.MoneyFact(tCostReturned, d.CostReturned, d.Currency).If(d.CostReturned != 0),
 				ui.TextFact(text.Merchant, "", d.Merchant),
 				ui.TextFact(text.Supplier, "", d.Supplier),
 				ui.TimeFact(text.Created, &d.CreatedAt),

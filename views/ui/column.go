@@ -191,6 +191,17 @@ func (c Column[T]) To(href func(T) string) Column[T] {
 	return c
 }
 
+// Replace returns the columns with one that replaces that of the same word and place.
+func Replace[T any](columns []Column[T], with Column[T]) []Column[T] {
+	columns = slices.Clone(columns)
+	for i, c := range columns {
+		if c.Word == with.Word && c.In == with.In {
+			columns[i] = with
+		}
+	}
+	return columns
+}
+
 // Headings are those of the columns.
 func Headings[T any](columns []Column[T]) []Heading {
 	all := make([]Heading, len(columns))
@@ -250,7 +261,7 @@ func (l List) Listed(p *Page, columns []Heading, cells [][]Cell) List {
 	}
 	for i, h := range l.Columns {
 		for _, row := range cells {
-			if c := row[i].Currency; h.money() && c != "" && !slices.Contains(l.Currencies, c) {
+			if c := row[i].Currency; h.Kind.money() && c != "" && !slices.Contains(l.Currencies, c) {
 				l.Currencies = append(l.Currencies, c)
 			}
 		}
@@ -259,7 +270,7 @@ func (l List) Listed(p *Page, columns []Heading, cells [][]Cell) List {
 }
 
 // money reports whether the column is of amounts.
-func (h Heading) money() bool { return h.Kind == MoneyKind || h.Kind == BalanceKind }
+func (k Kind) money() bool { return k == MoneyKind || k == BalanceKind }
 
 // file is the column's heading in a file.
 func (h Heading) file(p *Page) sheet.Head {
@@ -282,7 +293,7 @@ func (h Heading) InFile(p *Page, c Cell) string {
 	switch {
 	case h.Kind == TimeKind && c.At != nil:
 		return p.At(*c.At).Format(sheet.MomentLayout)
-	case h.money() && c.Currency != "":
+	case h.Kind.money() && c.Currency != "":
 		return money.Format(c.Minor, c.Currency)
 	case h.Kind == CountKind:
 		return strconv.FormatInt(c.Minor, 10)
@@ -293,13 +304,13 @@ func (h Heading) InFile(p *Page, c Cell) string {
 }
 
 // shown is a text of the page.
-func (h Heading) shown(p *Page, c Cell) string {
+func (k Kind) shown(p *Page, c Cell) string {
 	switch {
 	case c.Show != "":
 		return c.Show
-	case h.Kind == CountKind:
+	case k == CountKind:
 		return Count(c.Minor)
-	case c.Text == "" && h.Kind == TextKind:
+	case c.Text == "" && k == TextKind:
 		return p.T(text.None)
 	}
 	return c.Text

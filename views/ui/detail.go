@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"slices"
+
 	"backstop/internal/base/text"
 
 	"github.com/a-h/templ"
@@ -8,23 +10,36 @@ import (
 
 // Detail is the page of one object: its head, how it stands, and its panels in this order.
 type Detail struct {
-	List       Link // the list that it belongs to
+	List       Link              // the list that it belongs to
+	Notices    []templ.Component // above the head
+	Saved      bool              // the form that led here was accepted
+	Title      string            // "" = its number
 	No         string
-	Saved      bool // the form that led here was accepted
-	State      State
-	Tag        templ.Component // beside the state; nil = none
-	Minor      int64
-	Currency   string
-	At         int64             // Unix µs
-	Says, Next string            // how it stands, and what happens next
+	State      State             // beside the title; zero = none
+	Tag        templ.Component   // beside the state; nil = none
+	About      []Fact            // under the title, most without a label
+	Actions    []templ.Component // buttons beside the title
+	Icon       string            // of how it stands; "" = that of the state
+	Says       string            // how it stands; "" = a panel shows it
+	Next       []string          // what happens next
 	Open       []Link            // open exceptions about it
+	Lead       []templ.Component // above the panels
 	Main, Side []templ.Component // panels
+	Foot       []templ.Component // below the panels, and dialogs
 }
 
 // Link is a text that leads to a page.
 type Link struct {
 	Href  string
 	Label text.Text
+}
+
+// If is the part of a page, or nothing.
+func If(ok bool, part templ.Component) templ.Component {
+	if ok {
+		return part
+	}
+	return templ.NopComponent
 }
 
 // Fact is a line of a panel of facts. One without a value is left out.
@@ -37,6 +52,11 @@ type Fact struct {
 // TextFact is a text as it is stored, or in the person's language; class is that of its value.
 func TextFact(label text.Text, class, value string) Fact {
 	return Fact{Label: label, Cell: Cell{Text: value, Class: class}}
+}
+
+// LinkFact is a text that leads to a page.
+func LinkFact(label text.Text, value string, href templ.SafeURL) Fact {
+	return Fact{Label: label, Cell: Cell{Text: value, Href: string(href)}}
 }
 
 // IDFact is the end of an id, and the page that it leads to; "" = none.
@@ -54,10 +74,38 @@ func MoneyFact(label text.Text, minor int64, currency string) Fact {
 	return Fact{Label: label, Kind: MoneyKind, Cell: Cell{Minor: minor, Currency: currency}}
 }
 
-// UnlessZero leaves an amount of zero out.
-func (f Fact) UnlessZero() Fact {
-	if f.Minor == 0 {
+// BodyFact is a value that is more than one of the others.
+func BodyFact(label text.Text, body templ.Component) Fact {
+	return Fact{Label: label, Cell: Cell{Body: body}}
+}
+
+// If leaves the fact out where it does not apply.
+func (f Fact) If(ok bool) Fact {
+	if !ok {
 		return Fact{}
 	}
 	return f
+}
+
+// Whole shows all of an id.
+func (f Fact) Whole() Fact {
+	f.Show = f.Text
+	return f
+}
+
+// Given are the facts that have a value.
+func Given(all []Fact) []Fact {
+	return slices.DeleteFunc(slices.Clone(all), func(f Fact) bool {
+		return f.Body == nil && f.Text == "" && f.Currency == "" && f.At == nil
+	})
+}
+
+// Rowed is what a table of rows shows that is no list with a filter.
+func Rowed[T any](p *Page, columns []Column[T], rows []T) List {
+	return List{}.Listed(p, Headings(columns), Cells(p, columns, rows))
+}
+
+// TablePanel is a panel with a table, or with what is said where there are no rows.
+func TablePanel[T any](p *Page, id string, t ListTexts, columns []Column[T], rows []T) templ.Component {
+	return tablePanel(p, id, Rowed(p, columns, rows).As(t))
 }

@@ -130,7 +130,7 @@ func (l List) heads() (all []headed) {
 	}
 	for _, c := range l.Columns {
 		h := headed{Heading: c}
-		if c.money() {
+		if c.Kind.money() {
 			h.currency = l.currency()
 		}
 		all = append(all, h)
