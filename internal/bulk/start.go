@@ -134,7 +134,7 @@ func loadBatches(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject,
 // in one currency.
 func (b *Batch) subject() act.Subject {
 	s := act.Subject{Row: b.ID, ID: b.No(), Version: b.Version, Value: b}
-	sums := slices.DeleteFunc(b.Planned.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	sums := report.InCurrencies(b.Planned.Acts())
 	if len(sums) == 1 {
 		s.Amount, s.Currency = sums[0].Minor, sums[0].Currency
 	}
@@ -162,7 +162,7 @@ func (b *Batches) Typed(x *Batch) []report.Sum {
 	if x.ToDo <= typedFrom && !b.NeedsSecond(x) {
 		return nil
 	}
-	return slices.DeleteFunc(x.Planned.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	return report.InCurrencies(x.Planned.Acts())
 }
 
 var tNoCurrency = text.Text{ZH: "这个批次没有该币种的金额", EN: "the batch has no amount in this currency"}

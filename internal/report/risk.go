@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"backstop/internal/base/db"
@@ -33,6 +34,11 @@ type Sum struct {
 	Currency string `bun:"currency"`
 	Orders   int64  `bun:"orders"`
 	Minor    int64  `bun:"minor"`
+}
+
+// InCurrencies returns the sums without that of what has no money.
+func InCurrencies(all []Sum) []Sum {
+	return slices.DeleteFunc(slices.Clone(all), func(s Sum) bool { return s.Currency == "" })
 }
 
 // Standing is the sums of one part. Currencies are never added up.

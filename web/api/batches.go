@@ -232,7 +232,7 @@ func (s *handlers) typed(f *form, b *bulk.Batch) map[string]string {
 		return by
 	}
 	text := f.text("typed", false, maxCode)
-	sums := slices.DeleteFunc(b.Planned.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	sums := report.InCurrencies(b.Planned.Acts())
 	if len(sums) != 1 {
 		f.blame("amount", "type an amount for each currency: {\"CNY\": \"3184.50\"}")
 		return nil
