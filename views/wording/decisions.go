@@ -152,7 +152,7 @@ func Action(action string) text.Text {
 
 // ProposalFacts are the parameters of a proposal in words, those that the page has a word
 // for first.
-func ProposalFacts(p *ui.Page, raw json.RawMessage, currency string) (all []Fact) {
+func ProposalFacts(p *ui.Page, raw json.RawMessage, currency string) (all []ui.Fact) {
 	var values map[string]any
 	read := json.NewDecoder(strings.NewReader(string(raw)))
 	read.UseNumber() // amounts are exact
@@ -166,7 +166,7 @@ func ProposalFacts(p *ui.Page, raw json.RawMessage, currency string) (all []Fact
 			return
 		}
 		if value, ok := values[name]; ok && value != nil && value != "" {
-			all = append(all, Fact{p.T(ui.TextFor(ParamWords, name)), paramText(p, name, value, currency)})
+			all = append(all, ui.TextFact(ui.TextFor(ParamWords, name), "wrap", paramText(p, name, value, currency)))
 		}
 		delete(values, name)
 	}
@@ -229,10 +229,11 @@ func sumsText(sums []any) string {
 }
 
 // changeFacts are the fields that a change of settings is about.
-func changeFacts(changes []any) (all []Fact) {
+func changeFacts(changes []any) (all []ui.Fact) {
 	for _, x := range changes {
 		c, _ := x.(map[string]any)
-		all = append(all, Fact{fmt.Sprint(c["field"]), fmt.Sprintf("%v → %v", c["old"], c["new"])})
+		field := fmt.Sprint(c["field"])
+		all = append(all, ui.TextFact(text.Text{ZH: field, EN: field}, "wrap", fmt.Sprintf("%v → %v", c["old"], c["new"])))
 	}
 	return all
 }

@@ -15,12 +15,9 @@ import (
 	"backstop/views/ui"
 )
 
-// Fact is one detail of an exception, as it is shown.
-type Fact struct{ Name, Value string }
-
 // ExceptionFacts reads an exception's detail. ok is false where it is no object: then it is
 // shown as it is.
-func ExceptionFacts(p *ui.Page, x exception.Item) (all []Fact, ok bool) {
+func ExceptionFacts(p *ui.Page, x exception.Item) (all []ui.Fact, ok bool) {
 	var fields map[string]any
 	if json.Unmarshal(x.Detail, &fields) != nil {
 		return nil, false
@@ -32,12 +29,12 @@ func ExceptionFacts(p *ui.Page, x exception.Item) (all []Fact, ok bool) {
 	delete(fields, "rows") // see differing
 	for _, d := range detailNames {
 		if value, ok := fields[d.name]; ok && value != "" {
-			all = append(all, Fact{p.T(d.label), factOf(p, x, d.name, value)})
+			all = append(all, ui.TextFact(d.label, "wrap", factOf(p, x, d.name, value)))
 		}
 		delete(fields, d.name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) { // of a newer program
-		all = append(all, Fact{name, factOf(p, x, name, fields[name])})
+		all = append(all, ui.TextFact(text.Text{ZH: name, EN: name}, "wrap", factOf(p, x, name, fields[name])))
 	}
 	return all, true
 }
@@ -94,7 +91,7 @@ func ExceptionDetail(p *ui.Page, x exception.Item) string {
 	}
 	parts := make([]string, len(all))
 	for i, f := range all {
-		parts[i] = f.Name + p.T(text.Colon) + f.Value
+		parts[i] = p.T(f.Label) + p.T(text.Colon) + f.Text
 	}
 	return strings.Join(parts, " · ")
 }

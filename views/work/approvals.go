@@ -2,11 +2,14 @@ package work
 
 import (
 	"slices"
+	"strconv"
+	"time"
 
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -60,13 +63,7 @@ var approvalState = ui.StateCol("state", text.State, func(a approvalRow) ui.Stat
 
 // cells are the rows, with what the reader may decide.
 func (d ApprovalsData) cells(p *ui.Page, rows []approvalRow) [][]ui.Cell {
-	columns := slices.Clone(ApprovalColumns)
-	for i, c := range columns {
-		if c.Word == approvalState.Word {
-			columns[i] = c.With(d.state)
-		}
-	}
-	return ui.Cells(p, columns, rows)
+	return ui.Cells(p, ui.Replace(ApprovalColumns, approvalState.PageOnly().With(d.state)), rows)
 }
 
 // ApprovalsData is what the list shows around its rows.
@@ -86,6 +83,78 @@ type ApprovalData struct {
 	May    approval.Verdicts // of the reader
 	// Refused says why a verdict, sent just now, was not accepted; zero = none was refused.
 	Refused text.Text
+}
+
+// ApprovalPage is one proposal: exactly what is decided, by whom, and what came of it.
+func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
+	path := string(link.Approval(a.ID))
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/approvals", Label: text.Approvals}, Saved: a.Saved,
+		Notices: []templ.Component{ui.If(a.Refused != (text.Text{}), ui.Notice(p, "bad", p.T(a.Refused)))},
+		Title:   p.T(wording.Action(a.Action)), State: ui.Look(ui.ApprovalStates, a.State), Tag: ui.If(a.SinglePerson, singlePerson(p)),
+		About: []ui.Fact{ui.IDFact(text.Text{}, a.No(), "").Whole(), ui.TimeFact(text.Text{}, &a.MadeAt)},
+		Says:  approvalSentence(p, a.Approval), Next: a.next(p),
+		Main: []templ.Component{
+			approvalContent(p, a),
+			ui.If(a.May.Asks || a.LiveAt != nil, answerPanel(p, a.Answer, a.LiveAnswer != "", answerMeans(p, a))),
+			ui.If(a.StartedAt != nil, approvalResult(p, a.Approval)),
+		},
+		Side: []templ.Component{
+			approvalPeople(p, a.Approval),
+			ui.If(a.May.Approve, panel.ReasonPanel(p, "approve", path+"/approve", a.Key, tApprove, tApproveHow, verdictFields(p, a))),
+			ui.If(a.May.Reject, panel.ReasonPanel(p, "reject", path+"/reject", a.Key, tReject, tRejectHow)),
+			ui.If(a.May.Withdraw, panel.ReasonPanel(p, "withdraw", path+"/withdraw", a.Key, tWithdraw, tWithdrawHow)),
+			ui.If(a.May.Again, panel.ReasonPanel(p, "again", path+"/again", a.Key, tRepeatRun, tRepeatHow, verdictFields(p, a))),
+		},
+	})
+}
+
+// next says what went wrong, and who may decide.
+func (a ApprovalData) next(p *ui.Page) (next []string) {
+	if a.Error != "" {
+		next = append(next, a.Error)
+	}
+	if a.SinglePerson {
+		next = append(next, p.T(tAloneHow))
+	}
+	switch {
+	case a.State != approval.Waiting || a.May.Approve:
+	case a.MakerName == p.User:
+		next = append(next, p.T(tOwnProposal, p.Roles(a.May.Roles)))
+	default:
+		next = append(next, p.T(tWhoApproves, p.Roles(a.May.Roles)))
+	}
+	return next
+}
+
+// content is exactly what is decided.
+func (a ApprovalData) content(p *ui.Page) []ui.Fact {
+	return slices.Concat(
+		[]ui.Fact{
+			ui.BodyFact(text.Object, about(p, a.Approval)),
+			ui.TextFact(tAprVersion, "mono", strconv.FormatInt(a.Version, 10)),
+			ui.MoneyFact(text.Amount, a.Amount, a.Currency),
+		},
+		wording.ProposalFacts(p, a.Params, a.Currency),
+		[]ui.Fact{
+			ui.TextFact(text.Reason, "wrap", a.Reason),
+			ui.TextFact(text.Evidence, "wrap", a.Evidence).If(a.Evidence != wording.ProposalEvidence(a.Params)),
+			ui.TextFact(text.ContentHash, "mono small wrap", a.Hash),
+		},
+	)
+}
+
+// answerFacts are what a supplier said last.
+func answerFacts(p *ui.Page, c *console.Call) []ui.Fact {
+	facts := []ui.Fact{
+		ui.TextFact(text.Outcome, "strong", p.T(wording.CallResult(c))),
+		ui.BodyFact(text.Time, answeredAt(p, c.StartedAt)),
+		ui.TextFact(text.Supplier, "", c.Supplier),
+	}
+	if c.TookUS != nil {
+		facts = append(facts, ui.TextFact(text.Took, "", p.Took(time.Duration(*c.TookUS)*time.Microsecond)))
+	}
+	return facts
 }
 
 // Why a verdict was refused, as the page then shows it.

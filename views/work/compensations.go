@@ -3,12 +3,14 @@ package work
 import (
 	"net/url"
 	"strconv"
+	"time"
 
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -34,12 +36,9 @@ var CompensationColumns = []ui.Column[compensationRow]{
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, x compensationRow) string { return p.T(wording.CompensationKind(x.Kind)) }).
 		As("nowrap strong"),
 	ui.StateCol("state", text.State, func(x compensationRow) ui.State { return ui.Look(ui.CompensationStates, x.State) }),
-	ui.WordCol("cause", text.CompensationCause, func(p *ui.Page,
-		x compensationRow,
-	) string {
+	ui.WordCol("cause", text.CompensationCause, func(p *ui.Page, x compensationRow) string {
 		return p.T(wording.CompensationClass(string(x.Cause)))
-	}).
-		As("whole"),
+	}).As("whole"),
 	ui.TextCol("subject", text.BatchRow, func(x compensationRow) string { return x.Subject() }).ExportOnly(),
 	ui.IDCol("no", text.Order, func(x compensationRow) (string, string) { return x.OrderNo, string(link.Order(x.OrderNo)) }),
 	ui.TextCol("supplier", text.Supplier, func(x compensationRow) string { return x.Supplier }).Optional(),
@@ -47,7 +46,7 @@ var CompensationColumns = []ui.Column[compensationRow]{
 	ui.TextCol("currency", text.Currency, func(x compensationRow) string { return x.Currency }).ExportOnly(),
 	ui.MoneyCol("amount", text.Amount, func(x compensationRow) (int64, string) { return x.Amount, x.Currency }),
 	ui.Col("attempts", text.Tries, ui.CountKind, func(_ *ui.Page, x compensationRow) ui.Cell {
-		return ui.Cell{Minor: x.Attempts, Show: strconv.FormatInt(x.Attempts, 10) + " / " + strconv.FormatInt(x.MaxAttempts, 10)}
+		return ui.Cell{Minor: x.Attempts, Show: triesOf(x)}
 	}).InFiles(text.AttemptsMade),
 	ui.TimeCol("next", tCompNext, func(x compensationRow) *int64 { return x.NextAt }).InFiles(text.NextRun),
 	ui.NoteCol("error", tCompError, func(_ *ui.Page, x compensationRow) string { return x.LastError }).InFiles(text.Reason),
@@ -71,6 +70,57 @@ type CompensationData struct {
 	Key               string
 	Saved             bool
 	CanRun, CanCancel bool
+}
+
+// CompensationPage is one compensation with its tries.
+func CompensationPage(p *ui.Page, x CompensationData) templ.Component {
+	path := string(link.Compensation(x.ID))
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/compensations", Label: text.Compensations}, Saved: x.Saved,
+		Title: p.T(wording.CompensationKind(x.Kind)), State: ui.Look(ui.CompensationStates, x.State),
+		About: []ui.Fact{ui.TimeFact(text.Text{}, &x.OpenedAt)},
+		Main: []templ.Component{
+			ui.Facts(
+				p, "what-title", tCompWhat,
+				ui.TextFact(text.CompensationCause, "strong", p.T(wording.CompensationClass(string(x.Cause)))),
+				ui.IDFact(text.Order, x.OrderNo, string(link.Order(x.OrderNo))),
+				ui.TextFact(text.SubjectWord, "mono", x.Subject()),
+				ui.MoneyFact(text.Amount, x.Amount, x.Currency),
+				ui.TextFact(text.Supplier, "", x.Supplier),
+				ui.TextFact(text.Merchant, "", x.Merchant),
+				ui.TextFact(text.Tries, "", triesOf(x.Compensation)),
+				ui.TimeFact(tCompNext, x.NextAt).If(x.State == compensation.Waiting),
+				ui.TimeFact(tCompEnded, x.FinishedAt),
+				ui.TextFact(tCompMadeBy, "", x.MadeBy),
+			),
+			ui.TablePanel(p, "tries-title", tryTexts, tryColumns, x.Tries),
+			compensationPayload(p, string(x.Payload)),
+		},
+		Side: []templ.Component{
+			ui.If(x.idle() && x.CanRun, panel.ReasonPanel(p, "run", path+"/run", x.Key, tCompRun, tCompRunHow)),
+			ui.If(x.idle() && x.CanCancel, panel.ReasonPanel(p, "cancel", path+"/cancel", x.Key, tCompCancel, tCompCancelHow)),
+		},
+	})
+}
+
+// triesOf is how many of its tries were made.
+func triesOf(x console.Compensation) string {
+	return strconv.FormatInt(x.Attempts, 10) + " / " + strconv.FormatInt(x.MaxAttempts, 10)
+}
+
+var tryTexts = ui.ListTexts{Title: tCompTriesHead, Icon: "clock", None: tCompNoTries, NoneHow: tCompNoTryHow}
+
+// tryColumns are those of the tries of a compensation.
+var tryColumns = []ui.Column[compensation.Try]{
+	ui.CountCol("number", tCompNumber, func(t compensation.Try) int64 { return t.Number }),
+	ui.TimeCol("at", text.Time, func(t compensation.Try) *int64 { return &t.At }),
+	ui.WordCol("took", text.Took, func(p *ui.Page, t compensation.Try) string {
+		return p.Took(time.Duration(t.TookUS) * time.Microsecond)
+	}).As("num"),
+	ui.WordCol("outcome", text.Outcome, func(p *ui.Page, t compensation.Try) string {
+		return p.T(wording.CompensationClass(string(t.Class)))
+	}).As("whole"),
+	ui.TextCol("detail", text.Detail, func(t compensation.Try) string { return t.Error }).As("small wrap"),
 }
 
 // idle reports whether it can be run or cancelled now.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"backstop/internal/act"
@@ -16,6 +17,8 @@ import (
 	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // ExceptionData is what one exception's page shows.
@@ -34,6 +37,62 @@ type ExceptionData struct {
 	Decided   act.Subject      // the exception as decisions see it
 	Offers    []approval.Offer // decisions that the reader may propose
 	MayDecide []string         // the roles that may
+}
+
+// ExceptionPage is one exception: what happened, its money, its message, and what may be done about it.
+func ExceptionPage(p *ui.Page, x ExceptionData) templ.Component {
+	path, differing := string(link.Exception(x.ID)), x.differing()
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/exceptions", Label: text.Exceptions}, Saved: x.Saved,
+		Notices: []templ.Component{panel.UnmaskNotice(p, x.Unmask), panel.NoteAgain(p, path+"/comment", x.Key, x.Refused, x.Colleagues)},
+		Title:   p.T(ui.KindText(x.Kind)), State: ui.Look(ui.ExceptionStates, x.State),
+		About: []ui.Fact{
+			ui.TimeFact(text.Text{}, &x.OpenedAt), ui.TextFact(text.Text{}, "", p.Away(x.OpenedAt)),
+			ui.TextFact(text.Text{}, "", p.T(tSeenN, ui.Count(x.Seen))),
+		},
+		Actions: []templ.Component{panel.UnmaskButton(p, x.Unmask)},
+		Icon:    wording.ExceptionIcon(x.Kind), Says: happenedText(p, x.Exception), Next: []string{nextText(p, x)},
+		Main: []templ.Component{
+			exceptionFacts(p, x), ui.If(len(differing) > 0, differingRows(p, differing)), exceptionMessage(p, x),
+			ui.If(x.OrderID != 0 && (x.Askable || x.Answer != nil), answerPanel(
+				p, x.Answer, false,
+				ui.If(x.CanAsk && x.Askable, panel.QueryForm(p, link.Exception(x.ID)+"/query", x.Key, text.QueryNow, text.QueryNowHow)),
+			)),
+			exceptionActs(p, x.Acts),
+		},
+		Side: []templ.Component{panel.Proposals(p, x.Approvals), exceptionForms(p, x)},
+		Foot: []templ.Component{panel.UnmaskDialog(p, x.Unmask)},
+	})
+}
+
+// facts are its money and what else is known of it; known are those of its detail.
+func (x ExceptionData) facts(p *ui.Page, known []ui.Fact) []ui.Fact {
+	facts := []ui.Fact{
+		ui.MoneyFact(text.Amount, x.Amount, x.Currency),
+		ui.IDFact(tHeldAs, x.HeldRef, ""),
+		x.order(p),
+		ui.IDFact(x.reference(), x.Subject, subjectLink(x)),
+		ui.TextFact(text.Supplier, "", x.Supplier),
+		ui.TextFact(text.Merchant, "", x.Merchant),
+		ui.TextFact(text.End, "strong", p.T(wording.ExceptionOutcome(x.Outcome))).If(x.Outcome != ""),
+		ui.IDFact(text.Proof, x.Item.Reference, "").Whole(),
+		ui.LinkFact(tDecidedBy, "apr_"+strconv.FormatInt(x.DecidedBy, 10), link.Approval(x.DecidedBy)).If(x.DecidedBy != 0),
+	}
+	for _, f := range known {
+		facts = append(facts, f.If(f.Text != x.Supplier && f.Text != x.Subject))
+	}
+	return facts
+}
+
+// order is its order, with a link where it is one of ours.
+func (x ExceptionData) order(p *ui.Page) ui.Fact {
+	switch {
+	case x.OrderID != 0 || x.OrderNo != "" && x.Kind != exception.UnknownOrder:
+		return ui.IDFact(text.Order, x.OrderNo, string(link.Order(x.OrderNo))).Whole()
+	case x.OrderNo != "":
+		return ui.IDFact(text.Order, x.OrderNo, "").Whole()
+	}
+	return ui.TextFact(text.Order, "", p.T(text.None))
 }
 
 // reference names what the exception's subject is.
@@ -57,8 +116,8 @@ func (x ExceptionData) forms() panel.DecisionForms {
 	return panel.DecisionForms{Action: string(link.Exception(x.ID)) + "/propose", Key: x.Key, Subject: x.Decided, Offers: x.Offers}
 }
 
-// message is the stored message in words; nil = it is not known any more.
-func (x ExceptionData) message(p *ui.Page) (all []wording.Fact) {
+// message is the stored message in words; none = it is not known any more.
+func (x ExceptionData) message(p *ui.Page) (all []ui.Fact) {
 	var m struct {
 		Reference string            `json:"reference"`
 		TradeNo   string            `json:"trade_no"`
@@ -70,23 +129,18 @@ func (x ExceptionData) message(p *ui.Page) (all []wording.Fact) {
 	if json.Unmarshal([]byte(x.Payload), &m) != nil {
 		return nil
 	}
-	add := func(label text.Text, value string) {
-		if value != "" {
-			all = append(all, wording.Fact{Name: p.T(label), Value: value})
-		}
-	}
-	add(tMsgReference, m.Reference)
-	add(text.TradeNo, m.TradeNo)
-	if m.Currency != "" {
-		add(text.Amount, ui.MoneyText(m.Amount, m.Currency))
-	}
-	add(text.State, p.T(ui.TextFor(paymentStates, m.Status)))
 	var account []string
 	for _, field := range slices.Sorted(maps.Keys(m.Identity)) {
 		account = append(account, field+" "+m.Identity[field])
 	}
-	add(tMsgIdentity, strings.Join(account, " · "))
-	return all
+	const class = "mono small wrap"
+	return ui.Given([]ui.Fact{
+		ui.TextFact(tMsgReference, class, m.Reference),
+		ui.TextFact(text.TradeNo, class, m.TradeNo),
+		ui.TextFact(text.Amount, class, ui.MoneyText(m.Amount, m.Currency)).If(m.Currency != ""),
+		ui.TextFact(text.State, class, p.T(ui.TextFor(paymentStates, m.Status))),
+		ui.TextFact(tMsgIdentity, class, strings.Join(account, " · ")),
+	})
 }
 
 // differing is a row that does not agree with the books.
@@ -96,12 +150,15 @@ type differing struct {
 }
 
 // differing are the rows that an exception about the books names.
-func (x ExceptionData) differing() []differing {
+func (x ExceptionData) differing() (facts []ui.Fact) {
 	var detail struct {
 		Rows []differing `json:"rows"`
 	}
 	_ = json.Unmarshal(x.Detail, &detail) // what cannot be read names none
-	return detail.Rows
+	for _, row := range detail.Rows {
+		facts = append(facts, ui.IDFact(ui.TextFor(differingWords, row.Object), row.ID, row.link()).Whole())
+	}
+	return facts
 }
 
 // link leads to the row; "" = it has no page of its own.
