@@ -12,6 +12,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/report"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -273,12 +274,42 @@ type IncidentData struct {
 	Did       *audit.Row // what the viewer has just done
 }
 
+// IncidentPage is one incident: what it holds up, what happened and what may be done.
+func IncidentPage(p *ui.Page, x IncidentData) templ.Component {
+	d := ui.Detail{
+		List: ui.Link{Href: "/attention", Label: text.Attention}, Notices: []templ.Component{panel.Did(p, x.Did)},
+		Title: titleOf(p, x.Incident.Rule), State: ui.Look(ui.IncidentStates, x.State),
+		About: []ui.Fact{
+			ui.TextFact(text.Text{}, "", wording.AlertSubject(p, x.Subject)), ui.TimeFact(text.Text{}, &x.OpenedAt),
+			ui.TextFact(text.Text{}, "", p.Away(x.OpenedAt)),
+		},
+		Says: x.now(p), Next: []string{x.messages(p)},
+		Main: []templ.Component{incidentTimeline(p, x)},
+		Side: []templ.Component{incidentFacts(p, x), incidentAdvice(p, x.Incident.Rule)},
+	}
+	if x.CanHandle && x.Runs() {
+		d.Actions, d.Foot = []templ.Component{incidentActs(p, x)}, []templ.Component{incidentDialogs(p, x)}
+	}
+	return ui.DetailPage(p, d)
+}
+
+// facts are what the incident affects.
+func (x IncidentData) facts(p *ui.Page) []ui.Fact {
+	facts := []ui.Fact{
+		ui.TextFact(text.SubjectWord, "strong", wording.AlertSubject(p, x.Subject)),
+		ui.TextFact(text.Worst, "", alert.Level(x.Incident.Rule, x.Value)).If(x.Rule.Watches()),
+		ui.TextFact(text.FiresAt, "", wording.AlertLimit(p, x.Rule)).If(x.Rule.Watches()),
+		ui.TextFact(text.Times, "", ui.Count(x.Firings)),
+	}
+	for _, m := range x.Line.Sums {
+		facts = append(facts, ui.MoneyFact(text.Amount, m.Minor, m.Currency))
+	}
+	return append(facts, ui.TimeFact(tLastFired, &x.FiredAt), ui.TextFact(text.Assignee, "", x.assignee(p)))
+}
+
 func (x IncidentData) action(name string) templ.SafeURL {
 	return templ.SafeURL(string(incidentLink(x.ID)) + "/" + name)
 }
-
-// level reports whether the incident is about a level with a limit.
-func (x IncidentData) level() bool { return x.Rule.Watches() }
 
 func (x IncidentData) assignee(p *ui.Page) string {
 	if x.Assignee == "" {
