@@ -11,6 +11,8 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/report"
 	"backstop/views/chart"
+	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -70,6 +72,31 @@ type BatchProgressData struct {
 	*bulk.Batch
 	Causes []bulk.Cause
 	Now    int64
+}
+
+// BatchPage shows what would be done to many rows, how far it is, and what was done.
+func BatchPage(p *ui.Page, d BatchData) templ.Component {
+	b := d.Progress.Batch
+	kind, notice := d.noticeOf(p)
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/batches", Label: text.Batches}, Title: actionTitle(p, b),
+		About: []ui.Fact{
+			ui.IDFact(text.Text{}, b.No(), "").Whole(),
+			ui.TextFact(text.Text{}, "", wording.Actor(b.MadeBy)),
+			ui.TimeFact(text.Text{}, &b.MadeAt),
+			ui.TimeFact(tBatchUntil, &b.ExpiresAt).If(b.State == bulk.Planned && b.ExpiresAt > 0),
+			ui.BodyFact(text.Text{}, panel.Live(
+				p, "/_/live?batch="+b.No()+"&lang="+p.Language, "/batches/"+b.No()+"/_progress", p.Now,
+			)).If(p.Live),
+		},
+		Main: []templ.Component{BatchProgress(p, d.Progress), batchPlan(p, d)},
+		Side: []templ.Component{
+			ui.If(notice != "", ui.Notice(p, kind, notice)),
+			ui.If(d.startable(p), batchStart(p, d)),
+			ui.If(d.May && (b.State == bulk.Running || b.State == bulk.Paused), batchControl(p, d)),
+		},
+		Foot: []templ.Component{batchRows(p, d)},
+	})
 }
 
 // typedName is the field in which an amount is typed.
@@ -177,17 +204,36 @@ func (d BatchData) noticeOf(p *ui.Page) (kind, words string) {
 	return "", ""
 }
 
-// BatchRowColumns are those of the exported rows of a batch.
-var BatchRowColumns = []ui.Column[bulk.Row]{
-	ui.CountCol("number", tBatchNumber, func(r bulk.Row) int64 { return r.Number }),
-	ui.TextCol("no", text.OrderNo, func(r bulk.Row) string { return r.OrderNo }),
-	ui.TextCol("object", text.BatchRow, func(r bulk.Row) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }),
-	ui.StateCol("state", text.State, func(r bulk.Row) ui.State { return ui.Look(batchRowStates, r.State) }),
-	ui.TextCol("outcome", text.Outcome, func(r bulk.Row) string { return r.Outcome }),
-	ui.TextCol("cause", text.Cause, func(r bulk.Row) string { return r.Cause }),
-	ui.MoneyCol("amount", text.Amount, func(r bulk.Row) (int64, string) { return r.Amount, r.Currency }),
-	ui.TextCol("currency", text.Currency, func(r bulk.Row) string { return r.Currency }),
-	ui.TimeCol("at", tBatchAt, func(r bulk.Row) *int64 { return r.At }),
+type batchRow = bulk.Row
+
+// BatchRowColumns are those of the rows of a batch.
+var BatchRowColumns = []ui.Column[batchRow]{
+	ui.CountCol("number", tBatchNumber, func(r batchRow) int64 { return r.Number }),
+	ui.IDCol("no", text.Order, func(r batchRow) (string, string) { return r.OrderNo, string(link.Order(r.OrderNo)) }).InFiles(text.OrderNo),
+	ui.TextCol("object", text.BatchRow, func(r batchRow) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }).ExportOnly(),
+	ui.StateCol("state", text.State, func(r batchRow) ui.State { return ui.Look(batchRowStates, r.State) }),
+	ui.Col("outcome", text.Outcome, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
+		return ui.Cell{Text: r.Outcome, Show: p.T(ui.Look(batchEnds, r.Outcome).Label)}
+	}).As("whole"),
+	batchCause,
+	ui.MoneyCol("amount", text.Amount, func(r batchRow) (int64, string) { return r.Amount, r.Currency }),
+	ui.TextCol("currency", text.Currency, func(r batchRow) string { return r.Currency }).ExportOnly(),
+	ui.TimeCol("at", tBatchAt, func(r batchRow) *int64 { return r.At }),
+}
+
+var batchCause = ui.Col("cause", text.Cause, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
+	return ui.Cell{Text: r.Cause, Show: causeText(p, r.Cause)}
+}).As("whole")
+
+// table is the rows; each cause leads to the rows with the same one.
+func (d BatchData) table(p *ui.Page) ui.List {
+	columns := ui.Replace(BatchRowColumns, batchCause.To(func(r batchRow) string {
+		if r.Cause == "" {
+			return ""
+		}
+		return string(d.rowsLink(d.Filter.State, r.Cause, 0, ""))
+	}))
+	return ui.Rowed(p, columns, d.Rows)
 }
 
 func actionTitle(p *ui.Page, b *bulk.Batch) string { return p.T(wording.BatchActions[b.Action][0]) }
