@@ -87,13 +87,13 @@ func sweepP99(p *ui.Page, s *sweep.Sweep) string {
 
 type sweepRun = *sweep.Sweep
 
-// SweepColumns are those of exported sweeps.
+// SweepColumns are those of the list of sweeps.
 var SweepColumns = []ui.Column[sweepRun]{
 	ui.TimeCol("began", text.Started, func(w sweepRun) *int64 { return &w.BeganAt }),
-	ui.TimeCol("ended", tEnded, func(w sweepRun) *int64 { return w.EndedAt }),
+	ui.TimeCol("ended", tEnded, func(w sweepRun) *int64 { return w.EndedAt }).ExportOnly(),
 	ui.StateCol("state", text.State, func(w sweepRun) ui.State { return ui.Look(ui.SweepStates, w.State) }),
-	ui.TextCol("by", tSweepBy, func(w sweepRun) string { return wording.Actor(w.By) }),
-	ui.TextCol("reason", text.Reason, func(w sweepRun) string { return w.Reason }),
+	ui.TextCol("by", tSweepBy, func(w sweepRun) string { return wording.Actor(w.By) }).As("wrap").With(sweepBy),
+	ui.TextCol("reason", text.Reason, func(w sweepRun) string { return w.Reason }).ExportOnly(),
 	ui.CountCol("looked_at", tSweepLooked, func(w sweepRun) int64 { return w.LookedAt }),
 	ui.WordCol("pushed", tSweepPushed, func(p *ui.Page, w sweepRun) string {
 		var all []string
@@ -101,20 +101,18 @@ var SweepColumns = []ui.Column[sweepRun]{
 			all = append(all, p.T(sweepWhat(x.What))+p.T(text.Colon)+ui.Count(x.Count))
 		}
 		return strings.Join(all, "; ")
-	}),
+	}).As("whole").With(sweepPushed),
 	ui.WordCol("differences", tSweepWrong, func(p *ui.Page, w sweepRun) string {
 		var all []string
 		for _, x := range w.Differences() {
 			all = append(all, x.What+p.T(text.Colon)+x.Detail)
 		}
 		return strings.Join(all, "; ")
-	}),
-	ui.WordCol("took", text.Took, sweepTook),
-	ui.WordCol("p99", tSweepP99, sweepP99),
-	ui.TextCol("node", tSweepNode, func(w sweepRun) string { return w.Node }),
+	}).As("small wrap").With(sweepDifferences),
+	ui.WordCol("took", text.Took, sweepTook).As("num nowrap"),
+	ui.WordCol("p99", tSweepP99, sweepP99).As("num nowrap"),
+	ui.TextCol("node", tSweepNode, func(w sweepRun) string { return w.Node }).Optional(),
 }
-
-func sweepAnchor(s *sweep.Sweep) string { return "sweep-" + strconv.FormatInt(s.ID, 10) }
 
 func olderSweeps(before int64) templ.SafeURL {
 	return templ.URL("/sweeps?before=" + strconv.FormatInt(before, 10))
