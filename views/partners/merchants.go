@@ -12,6 +12,7 @@ import (
 	"backstop/internal/console"
 	"backstop/views/chart"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -24,6 +25,60 @@ type MerchantData struct {
 	CanControl, CanPing bool
 	FormKey             string
 	Did                 *audit.Row // by the form that led here
+}
+
+// MerchantPage is one merchant: its breaker, its endpoints, its notification settings.
+func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/merchants", Label: text.Merchants}, Notices: []templ.Component{panel.Did(p, d.Did)},
+		Title: wording.MerchantName(d.Name, d.Code, d.ID), State: merchantState(d.MerchantStatus),
+		About: []ui.Fact{
+			ui.TextFact(text.Text{}, "mono", d.Code),
+			ui.LinkFact(text.Text{}, p.T(tItsNotifs), templ.SafeURL("/notifications?merchant="+link.Query(d.Code))),
+			ui.LinkFact(text.Text{}, p.T(text.Statement), link.Merchant(d.Code)+"/statement"),
+		},
+		Lead: []templ.Component{merchantNow(p, d)},
+		Main: []templ.Component{ui.If(d.Pinged != nil, pingAnswer(p, d.Pinged)), addressList(p, d), breakerHistory(p, d.History)},
+		Side: []templ.Component{breakerPanel(p, d), ui.Facts(p, "told-title", tNotifySettings, d.settings(p)...)},
+	})
+}
+
+// settings are those of its notifications.
+func (d MerchantData) settings(p *ui.Page) []ui.Fact {
+	ack := p.T(tAckStatus)
+	if d.Settings.Ack == "text" {
+		ack = p.T(tAckText, d.Settings.AckText)
+	}
+	return []ui.Fact{
+		ui.TextFact(tAckRule, "", ack),
+		ui.TextFact(tScheduleWord, "mono", d.schedule()),
+		ui.TextFact(tInFlightMost, "", p.T(tPerNode, strconv.Itoa(d.Settings.MaxInFlight))),
+		ui.TextFact(tRateMost, "", p.T(tInAll, d.rate())).If(d.Settings.RatePerSecond > 0),
+	}
+}
+
+// merchantState is whether the merchant is disabled, or else its health.
+func merchantState(m console.MerchantStatus) ui.State {
+	if m.Disabled {
+		return ui.State{Kind: "idle", Icon: "ban", Label: tDisabledWord}
+	}
+	return wording.MerchantHealth(m.MerchantHealth)
+}
+
+// breakerHistory is how a breaker has changed.
+func breakerHistory(p *ui.Page, history []breaker.Change) templ.Component {
+	return ui.TablePanel(p, "history-title", historyTexts, historyColumns, history)
+}
+
+var historyTexts = ui.ListTexts{Title: tHistoryTitle, Icon: "shield-check", None: tHistoryNone, NoneHow: tHistoryNoneHow}
+
+// historyColumns are those of the changes of a breaker.
+var historyColumns = []ui.Column[breaker.Change]{
+	ui.TimeCol("at", text.Time, func(c breaker.Change) *int64 { return &c.At }),
+	ui.StateCol("became", tBecameWord, func(c breaker.Change) ui.State { return ui.BreakerBecame(c.To) }),
+	ui.WordCol("cause", text.Cause, func(p *ui.Page, c breaker.Change) string { return wording.BreakerCause(p, c.Cause, c.Failures) }).As(""),
+	ui.TextCol("actor", text.Actor, func(c breaker.Change) string { return wording.Actor(c.Actor) }).As(""),
+	ui.TextCol("reason", text.Reason, func(c breaker.Change) string { return c.Reason }).As("wrap"),
 }
 
 // act is the address of an act on the merchant.
@@ -123,12 +178,7 @@ var MerchantColumns = []ui.Column[merchantRow]{
 	ui.TextCol("code", text.Merchant, func(m merchantRow) string { return m.Code }).InFiles(text.CodeWord).As("strong wrap").
 		With(merchantName),
 	ui.TextCol("name", text.Name, func(m merchantRow) string { return m.Name }).ExportOnly(),
-	ui.StateCol("state", text.State, func(m merchantRow) ui.State {
-		if m.Disabled {
-			return ui.State{Kind: "idle", Icon: "ban", Label: tDisabledWord}
-		}
-		return wording.MerchantHealth(m.MerchantHealth)
-	}).As(""),
+	ui.StateCol("state", text.State, merchantState).As(""),
 	ui.CountCol("attempts", tExportHour, func(m merchantRow) int64 { return m.Attempts() }).ExportOnly(),
 	ui.Col("rate", text.RateHour, ui.TextKind, func(p *ui.Page, m merchantRow) ui.Cell {
 		r, ok := m.Rate()
