@@ -8,9 +8,14 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
+	"backstop/internal/console"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
+	"backstop/views/link"
 	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 var keyKinds = map[supplier.KeyKind]text.Text{
@@ -26,7 +31,122 @@ var changeWords = map[string]text.Text{
 	"disabled": {ZH: "停用", EN: "disabled"},
 }
 
-func supplierBreaker(r *breaker.Row) string {
+// SupplierPage is one supplier: how it does, what it was refused for, its keys and settings.
+func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
+	code := link.Query(d.Code)
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/suppliers", Label: text.Suppliers}, Title: d.Code, State: supplierState(p, d.SupplierHealth),
+		About: []ui.Fact{
+			ui.TextFact(text.Text{}, "mono", d.Kind),
+			ui.LinkFact(text.Text{}, p.T(text.Callbacks), templ.URL("/callbacks?supplier="+code)),
+			ui.LinkFact(text.Text{}, p.T(text.Orders), templ.URL("/orders?supplier="+code)),
+			ui.LinkFact(text.Text{}, p.T(tItsWaiting), ordersOf(d.Code, "")),
+		},
+		Actions: []templ.Component{playgroundButton(p, d.Code)},
+		Lead:    []templ.Component{ui.If(d.Broken, ui.Notice(p, "bad", p.T(tUnusableHow)))},
+		Main: []templ.Component{
+			ui.TablePanel(p, "refusals-title", refusalTexts, refusalColumns(d), d.Refusals),
+			ui.TablePanel(p, "calls-title", callTexts, callColumns, d.Calls),
+			ui.TablePanel(p, "keys-title", keyTexts, keyColumns, d.Keys),
+			supplierChanges(p, d),
+			breakerHistory(p, d.History),
+		},
+		Side: []templ.Component{
+			ui.Facts(p, "figures-title", tLastHour, supplierFigures(p, d.SupplierHealth)...),
+			ui.Facts(p, "settings-title", tSupplierSettings, supplierSettings(p, d.SupplierHealth)...),
+		},
+	})
+}
+
+func supplierFigures(p *ui.Page, s console.SupplierHealth) []ui.Fact {
+	return []ui.Fact{
+		ui.BodyFact(tCallbacksMinute, supplierFlow(p, s)),
+		ui.TextFact(tVerifiedShare, "", shareOf(p, s.Verified)),
+		ui.TextFact(tPaidShare, "", shareOf(p, s.PaidShare)),
+		ui.BodyFact(tLastCallback, supplierGap(p, s)),
+		ui.BodyFact(tTopFailing, supplierFailing(p, s)),
+		ui.BodyFact(tBreakerTitle, supplierBreaker(p, s)),
+		ui.BodyFact(text.WaitingN, supplierWaiting(p, s)),
+		ui.BodyFact(tPaidToday, ui.Sums(p, s.Paid.Sums)),
+	}
+}
+
+func supplierSettings(p *ui.Page, s console.SupplierHealth) []ui.Fact {
+	allowlist := ui.BodyFact(tAllowlist, supplierAllowlist(p, s))
+	allowlist.Class = "mono small"
+	facts := []ui.Fact{ui.TextFact(tCallbackURL, "mono small", "/callback/"+s.Code), allowlist}
+	if s.Broken {
+		return facts
+	}
+	facts = append(
+		facts,
+		ui.TextFact(tNewOrders, "", yesOrNo(p, s.Enabled)),
+		ui.TextFact(tAccountOf, "mono small", s.Adapter.Account()),
+		ui.TextFact(tQueryAfter, "", p.Rough(s.QueryAfter)),
+		ui.TextFact(tQueryRate, "", p.T(tInAll, ui.Count(int64(s.QueryRate))+"/s")),
+		ui.TextFact(tQueryPending, "", yesOrNo(p, s.QueryPending)),
+	)
+	if s.Uncallable != nil {
+		facts = append(facts, ui.TextFact(tUncallable, "t-bad", s.Uncallable.Error()))
+	}
+	return facts
+}
+
+var refusalTexts = ui.ListTexts{Title: tRefusals, Icon: "shield-check", None: tNoRefusals, NoneHow: tNoRefusalsHow}
+
+// refusalColumns are those of the callbacks that were refused; each leads to them.
+func refusalColumns(d *console.SupplierDetail) []ui.Column[console.Refusal] {
+	return []ui.Column[console.Refusal]{
+		ui.WordCol("outcome", text.Outcome, func(p *ui.Page, r console.Refusal) string { return p.T(ui.OutcomeState(r.Outcome).Label) }).
+			As("").To(func(r console.Refusal) string { return string(refusedBy(d.Code, r.Outcome)) }),
+		ui.CountCol("count", tRefusedN, func(r console.Refusal) int64 { return r.N }).
+			With(func(p *ui.Page, r console.Refusal) templ.Component {
+				return ui.RowCount(p, r.N, d.More, refusedBy(d.Code, r.Outcome))
+			}),
+		ui.TimeCol("newest", tNewest, func(r console.Refusal) *int64 { return &r.Last }),
+		ui.WordCol("failed", tNewestFailed, func(p *ui.Page, r console.Refusal) string {
+			return wording.Refusal(p, []supplier.Step{r.Step})
+		}).As("wrap"),
+		ui.TextCol("from", text.From, func(r console.Refusal) string { return r.Addr }).As("mono small").Optional(),
+	}
+}
+
+var callTexts = ui.ListTexts{Title: tCallsTitle, Icon: "arrow-right-left", None: tNoCalls, NoneHow: tNoCallsHow}
+
+// callColumns are those of the calls to a supplier.
+var callColumns = []ui.Column[report.Calls]{
+	ui.TextCol("kind", text.Kind, func(c report.Calls) string { return c.Op }).As("mono"),
+	ui.CountCol("count", tCallsN, func(c report.Calls) int64 { return c.All() }),
+	ui.Col("success", tCallsAnswered, ui.TextKind, func(_ *ui.Page, c report.Calls) ui.Cell {
+		class := ""
+		if callsFail(c) {
+			class = "t-bad"
+		}
+		return ui.Cell{Text: ui.Percent(callsShare(c), 1), Class: class}
+	}).As("num"),
+	ui.WordCol("p95", text.P95, func(p *ui.Page, c report.Calls) string { return ui.P95Text(p, c.Took) }).As("num"),
+	ui.TextCol("failures", tCallsFailed, failedClasses).As(""),
+}
+
+var keyTexts = ui.ListTexts{Title: tKeys, Icon: "lock", None: tNoKeys, NoneHow: tNoKeysHow}
+
+// keyColumns are those of the keys of a supplier.
+var keyColumns = []ui.Column[supplier.Key]{
+	ui.TextCol("field", tKeyField, func(k supplier.Key) string { return k.Field }).As("mono small"),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, k supplier.Key) string { return p.T(keyKinds[k.Kind]) }).As(""),
+	ui.TextCol("fingerprint", tFingerprint, func(k supplier.Key) string { return k.Fingerprint }).As("wrap mono small").With(keyFingerprint),
+	ui.TextCol("expires", tKeyEnds, func(supplier.Key) string { return "" }).With(keyEnd),
+}
+
+// changeColumns are those of the changes of a supplier's settings.
+var changeColumns = []ui.Column[console.SettingsChange]{
+	ui.TimeCol("at", text.Time, func(c console.SettingsChange) *int64 { return &c.At }),
+	ui.TextCol("actor", text.Actor, func(c console.SettingsChange) string { return wording.Actor(c.Actor) }).As(""),
+	ui.WordCol("act", text.Act, func(p *ui.Page, c console.SettingsChange) string { return p.T(changeWords[c.What]) }).As(""),
+	ui.TextCol("fields", tChangedFields, func(c console.SettingsChange) string { return strings.Join(c.Fields, " ") }).As("wrap mono small"),
+}
+
+func breakerState(r *breaker.Row) string {
 	if r == nil {
 		return string(breaker.Closed)
 	}
