@@ -19,118 +19,26 @@ import (
 	"github.com/a-h/templ"
 )
 
-// AttentionData is the list of what needs an operator, by what is done about it.
+// AttentionData is the list of what needs an operator.
 type AttentionData struct {
-	Filter                      AttentionFilter
-	Now, InHand, Snoozed, Ended []attentionLine
-	More                        bool
-	Alerts                      bool // the viewer may read alerts
-	Hidden                      int  // lines that the filter leaves out
-}
-
-// AttentionFilter chooses lines of the list. The zero filter chooses all.
-type AttentionFilter struct {
-	Text   string // contained in the title, the subject or the name
-	Matter string // one of AttentionMatters
-	Who    string // one of AttentionWho
-	Viewer string // the operator's name, which Mine means
-}
-
-// Values of AttentionFilter.Who.
-const (
-	Mine       = "me"
-	Unassigned = "nobody"
-)
-
-// AttentionWho are all of them.
-var AttentionWho = []string{Mine, Unassigned}
-
-// AttentionMatters are what lines of the list are about.
-var AttentionMatters = []string{
-	string(console.MatterIncident), string(console.MatterExceptions), string(console.MatterApprovals),
-	string(console.MatterBreaker),
-}
-
-// Values are the filter's parameters in an address.
-func (f AttentionFilter) Values() url.Values {
-	v := url.Values{}
-	for name, value := range map[string]string{"text": f.Text, "matter": f.Matter, "who": f.Who} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	return v
+	console.AttentionParts
+	Filter console.AttentionFilter
+	More   bool
+	Alerts bool // the viewer may read alerts
 }
 
 // live is where the list is kept current.
-func (f AttentionFilter) live(p *ui.Page) string {
-	v := f.Values()
+func (d AttentionData) live(p *ui.Page) string {
+	v := d.Filter.Values()
 	v.Set("topics", "attention")
 	v.Set("lang", p.Language)
 	return "/_/live?" + v.Encode()
 }
 
-// keeps reports whether the filter chooses a line.
-func (f AttentionFilter) keeps(p *ui.Page, t attentionLine) bool {
-	assignee := ""
-	if t.Incident != nil {
-		assignee = t.Incident.Assignee
-	}
-	switch {
-	case f.Matter != "" && f.Matter != string(t.Matter) && !(f.Matter == string(console.MatterBreaker) && t.opened()):
-		return false
-	case f.Who == Mine && assignee != f.Viewer, f.Who == Unassigned && assignee != "":
-		return false
-	}
-	if f.Text == "" {
-		return true
-	}
-	wanted := strings.ToLower(f.Text)
-	for _, said := range []string{t.look(p).title, t.Code, t.Name, assignee} {
-		if strings.Contains(strings.ToLower(said), wanted) {
-			return true
-		}
-	}
-	return false
-}
-
-// NewAttention sorts what was read by what the viewer sees and by who works on it.
-func NewAttention(p *ui.Page, a console.Attention, s System, f AttentionFilter) AttentionData {
-	v := AttentionData{Filter: f, More: a.More, Alerts: s.Alerts}
-	add := func(to *[]attentionLine, t console.Todo) {
-		if line := (attentionLine{t}); f.keeps(p, line) {
-			*to = append(*to, line)
-		} else {
-			v.Hidden++
-		}
-	}
-	for _, t := range todoShown(a.Lines, s) {
-		to := &v.Now
-		if i := t.Incident; i != nil {
-			if !s.Alerts {
-				// Open breakers are on the pages of merchants too; one that is calm has closed.
-				if i.Rule != alert.BreakerOpened || i.ClearedAt != nil {
-					continue
-				}
-				t.Incident, t.Matter, t.Count = nil, console.MatterBreaker, 0
-			} else if i.State == alert.Acknowledged {
-				to = &v.InHand
-			} else if i.State == alert.Snoozed {
-				to = &v.Snoozed
-			}
-		}
-		add(to, t)
-	}
-	if s.Alerts {
-		for n := range a.Ended {
-			i := &a.Ended[n]
-			add(&v.Ended, console.Todo{
-				Matter: console.MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt,
-				Incident: i,
-			})
-		}
-	}
-	return v
+// NewAttention is what the viewer sees of what was read.
+func NewAttention(p *ui.Page, a console.Attention, v console.Viewer, f console.AttentionFilter) AttentionData {
+	title := func(t console.Todo) string { return attentionLook(p, t).title }
+	return AttentionData{AttentionParts: a.Parts(v, f, title), Filter: f, More: a.More, Alerts: v.Alerts}
 }
 
 // empty reports whether no line is shown.
@@ -145,13 +53,13 @@ func (d AttentionData) exports(p *ui.Page) ui.List {
 
 // AttentionRow is a line of the exported list: one for each of its currencies.
 type AttentionRow struct {
-	line attentionLine
+	line console.Todo
 	sum  report.Sum
 }
 
 // Rows returns the rows of the exported list, in the order of the page.
 func (d AttentionData) Rows() (rows []AttentionRow) {
-	for _, part := range [][]attentionLine{d.Now, d.InHand, d.Snoozed, d.Ended} {
+	for _, part := range d.All() {
 		for _, t := range part {
 			if len(t.Sums) == 0 {
 				rows = append(rows, AttentionRow{line: t})
@@ -170,19 +78,14 @@ var AttentionColumns = []ui.Column[AttentionRow]{
 	ui.WordCol("matter", text.Kind, func(p *ui.Page, r AttentionRow) string {
 		return p.T(ui.TextFor(matterWords, string(r.line.Matter)))
 	}),
-	ui.WordCol("title", tWhatIs, func(p *ui.Page, r AttentionRow) string { return r.line.look(p).title }),
+	ui.WordCol("title", tWhatIs, func(p *ui.Page, r AttentionRow) string { return attentionLook(p, r.line).title }),
 	ui.StateCol("state", text.State, func(r AttentionRow) ui.State {
 		if r.line.Incident == nil {
 			return ui.State{}
 		}
 		return ui.Look(ui.IncidentStates, r.line.Incident.State)
 	}),
-	ui.TextCol("assignee", text.Assignee, func(r AttentionRow) string {
-		if r.line.Incident == nil {
-			return ""
-		}
-		return r.line.Incident.Assignee
-	}),
+	ui.TextCol("assignee", text.Assignee, func(r AttentionRow) string { return r.line.Assignee() }),
 	ui.TextCol("currency", text.Currency, func(r AttentionRow) string { return r.sum.Currency }),
 	ui.MoneyCol("amount", text.Amount, func(r AttentionRow) (int64, string) { return r.sum.Minor, r.sum.Currency }),
 }
@@ -196,28 +99,20 @@ var matterWords = map[string]text.Text{
 	string(console.MatterUnreached):  {ZH: "渠道熔断", EN: "Supplier's breaker"},
 }
 
-// attentionLine is a line of the list.
-type attentionLine struct{ console.Todo }
-
-// opened reports whether the line is about an open breaker.
-func (t attentionLine) opened() bool {
-	return t.Matter == console.MatterUnreached ||
-		t.Incident != nil && (t.Incident.Rule == alert.BreakerOpened || t.Incident.Rule == alert.SupplierUnreachable)
-}
-
-type attentionLook struct {
+// attentionLine is how a line of the list looks.
+type attentionLine struct {
 	todoLine
 	tone string
 }
 
-func (t attentionLine) look(p *ui.Page) attentionLook {
+func attentionLook(p *ui.Page, t console.Todo) attentionLine {
 	i := t.Incident
 	if i == nil {
-		l := lineOf(p, t.Todo)
+		l := lineOf(p, t)
 		if t.Matter == console.MatterBreaker && t.Count == 0 {
 			l.note = ""
 		}
-		return attentionLook{l, "t-bad"}
+		return attentionLine{l, "t-bad"}
 	}
 	l := todoLine{
 		icon: incidentIcon(i.Rule), title: p.T(tIncidentLine, titleOf(p, i.Rule), cmp.Or(t.Name, wording.AlertSubject(p, i.Subject))),
@@ -233,7 +128,7 @@ func (t attentionLine) look(p *ui.Page) attentionLook {
 	if i.State != alert.Open {
 		tone = "muted"
 	}
-	return attentionLook{l, tone}
+	return attentionLine{l, tone}
 }
 
 // titleOf is a rule's title as a heading; within messages it follows a colon.

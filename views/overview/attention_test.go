@@ -30,7 +30,7 @@ func TestAClosedBreakerIsNotShownAsOpen(t *testing.T) {
 			ClearedAt: c.cleared,
 		}}
 		got := NewAttention(&ui.Page{Language: "en", Zone: time.UTC}, console.Attention{Lines: []console.Todo{line}},
-			System{Alerts: c.alerts}, AttentionFilter{})
+			console.Viewer{Alerts: c.alerts}, console.AttentionFilter{})
 		if len(got.Now) != c.want {
 			t.Errorf("%s, calm %t, reads alerts %t: %d lines, want %d", c.rule, c.cleared != nil, c.alerts, len(got.Now), c.want)
 		}

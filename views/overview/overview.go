@@ -28,9 +28,7 @@ type System struct {
 	Engine   string // "external", "child" or "in-process"
 	Database string
 	Inspect  bool // whether the person may open Asynqmon
-	Alerts   bool // whether the person may read alerts
-	// Decides reports whether the person may decide a proposal now; nil = none.
-	Decides func(*console.Approval) bool
+	console.Viewer
 }
 
 // engines are the words of System.Engine.

@@ -13,26 +13,6 @@ import (
 	"github.com/a-h/templ"
 )
 
-// todoShown leaves out the alerts where the person may not read them, and the proposals
-// that another person has to decide.
-func todoShown(all []console.Todo, s System) []console.Todo {
-	var shown []console.Todo
-	for _, t := range all {
-		if t.Matter == console.MatterApprovals {
-			t = t.Proposals.For(s.Decides)
-		}
-		if t.Matter == console.MatterApprovals && t.Count == 0 || t.Matter == console.MatterAlerts && !s.Alerts {
-			continue
-		}
-		if t.Matter == console.MatterApprovals { // somebody waits for this very person
-			shown = append([]console.Todo{t}, shown...)
-			continue
-		}
-		shown = append(shown, t)
-	}
-	return shown
-}
-
 // todoLines is how many lines the overview shows: as many as fit beside the chart.
 const todoLines = 6
 

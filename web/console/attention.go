@@ -10,6 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
+	"backstop/internal/console"
 	"backstop/views/overview"
 	"backstop/views/ui"
 	"backstop/web"
@@ -31,36 +32,36 @@ func (s *handlers) attentionTopic() topic {
 			}
 			f := attentionFilterOf(of)
 			return func(p *ui.Page) templ.Component {
-				return overview.AttentionList(p, overview.NewAttention(p, a, s.system(p), f))
+				return overview.AttentionList(p, overview.NewAttention(p, a, s.viewer(p), f))
 			}, nil
 		},
 	}
 }
 
 // readAttention reads the filter of the list in a request.
-func readAttention(c *fiber.Ctx) (overview.AttentionFilter, error) {
+func readAttention(c *fiber.Ctx) (console.AttentionFilter, error) {
 	r := web.ReadFilter(c)
-	f := overview.AttentionFilter{
-		Text: r.Text("text"), Matter: r.OneOf("matter", overview.AttentionMatters),
-		Who: r.OneOf("who", overview.AttentionWho), Viewer: web.Operator(c).Name,
+	f := console.AttentionFilter{
+		Text: r.Text("text"), Matter: r.OneOf("matter", console.AttentionMatters),
+		Who: r.OneOf("who", console.AttentionWho), Viewer: web.Operator(c).Name,
 	}
 	return f, r.Err
 }
 
 // attentionOf writes a filter as what a live drawing is of: with the viewer where it depends on
 // one.
-func attentionOf(f overview.AttentionFilter) string {
+func attentionOf(f console.AttentionFilter) string {
 	v := f.Values()
-	if f.Who == overview.Mine {
+	if f.Who == console.Mine {
 		v.Set("viewer", f.Viewer)
 	}
 	return v.Encode()
 }
 
 // attentionFilterOf reads it.
-func attentionFilterOf(of string) overview.AttentionFilter {
+func attentionFilterOf(of string) console.AttentionFilter {
 	v, _ := url.ParseQuery(of) // attentionOf wrote it
-	return overview.AttentionFilter{Text: v.Get("text"), Matter: v.Get("matter"), Who: v.Get("who"), Viewer: v.Get("viewer")}
+	return console.AttentionFilter{Text: v.Get("text"), Matter: v.Get("matter"), Who: v.Get("who"), Viewer: v.Get("viewer")}
 }
 
 // attentionPage shows what needs an operator, the most money first; for ?format=, as a file.
@@ -78,7 +79,7 @@ func (s *handlers) attentionPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d := overview.NewAttention(p, a, s.system(p), f)
+	d := overview.NewAttention(p, a, s.viewer(p), f)
 	if format == "" {
 		p.Live = true
 		return s.Render(c, http.StatusOK, overview.AttentionPage(p, d))

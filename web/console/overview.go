@@ -52,11 +52,14 @@ func example() overview.Example {
 
 // system returns the engines of the installation, and what the viewer may see of them.
 func (s *handlers) system(p *ui.Page) overview.System {
-	may := func(permission access.Permission) bool { return s.Policy.Allows(p.Role, permission) }
 	return overview.System{
-		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: may(access.InspectQueues), Alerts: may(access.ViewAlerts),
-		Decides: s.decides(p),
+		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(p.Role, access.InspectQueues), Viewer: s.viewer(p),
 	}
+}
+
+// viewer returns what the person may see of what needs an operator.
+func (s *handlers) viewer(p *ui.Page) console.Viewer {
+	return console.Viewer{Alerts: s.Policy.Allows(p.Role, access.ViewAlerts), Decides: s.decides(p)}
 }
 
 // panel returns one panel of the overview and the time to a script, and redirects any other
