@@ -17,6 +17,23 @@ type EvidenceData struct {
 	Text     string // the signed file itself
 }
 
+// facts are the order and its entries.
+func (d EvidenceData) facts() []ui.Fact {
+	facts := []ui.Fact{
+		ui.TextFact(text.Merchant, "", d.Merchant.Code+" · "+d.Merchant.Name),
+		ui.TextFact(text.Supplier, "", d.Supplier.Code+" · "+d.Supplier.Name),
+		ui.TextFact(text.OutTradeNo, "mono small wrap", d.Order.OutTradeNo),
+		ui.TextFact(text.TradeNo, "mono small wrap", d.Order.SupplierTradeNo),
+		ui.TextFact(text.Subject, "wrap", d.Order.Subject),
+		ui.MoneyFact(text.Payable, d.Order.Amount, d.Order.Currency),
+		ui.MoneyFact(text.PaidSum, d.Order.PaidAmount, d.Order.Currency),
+	}
+	for _, t := range d.Transfers {
+		facts = append(facts, ui.BodyFact(text.Ledger, transferLine(t)).As("wrap"))
+	}
+	return facts
+}
+
 // printed is the story for paper.
 func printed(ctx context.Context, p *ui.Page, d EvidenceData) EvidenceData {
 	d.Print = true
@@ -35,6 +52,7 @@ var (
 	tEvidenceSeal  = text.Text{ZH: "签名", EN: "Seal"}
 	tEvidenceBy    = text.Text{ZH: "导出人", EN: "Exported by"}
 	tEvidenceAt    = text.Text{ZH: "导出时间", EN: "Exported at"}
+	tEvidenceSum   = text.Text{ZH: "SHA-256", EN: "SHA-256"}
 	tEvidenceSign  = text.Text{ZH: "签名值", EN: "Signature"}
 	tEvidenceKey   = text.Text{ZH: "公钥", EN: "Public key"}
 	tEvidenceChain = text.Text{ZH: "审计链末端", EN: "Head of the audit chain"}

@@ -9,6 +9,9 @@ import (
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // NotificationData is what one notification's page shows.
@@ -19,6 +22,30 @@ type NotificationData struct {
 	// CanControl: the person may open and close breakers.
 	CanControl bool
 	Key        string // of the form
+}
+
+// NotificationPage is one notification with each attempt.
+func NotificationPage(p *ui.Page, n NotificationData) templ.Component {
+	kind, no, page := aboutOf(n.Delivery)
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/notifications", Label: text.Notifications}, Notices: []templ.Component{panel.UnmaskNotice(p, n.Unmask)},
+		No: n.PublicID, State: wording.DeliveryState(n.Status, n.Parked),
+		About:   []ui.Fact{ui.TextFact(text.Text{}, "", n.EventType), ui.TextFact(text.Text{}, "", n.Merchant)},
+		Actions: []templ.Component{panel.UnmaskButton(p, n.Unmask), ui.If(n.CanResend, resendButton(p))},
+		Main:    []templ.Component{attemptsPanel(p, n), notificationContent(p, n.Body)},
+		Side: []templ.Component{ui.Facts(
+			p, "ids", text.IDs,
+			ui.IDFact(kind, no, page),
+			ui.MoneyFact(text.Amount, n.Amount, n.Currency),
+			ui.TimeFact(text.Created, &n.CreatedAt),
+			ui.BodyFact(text.Next, nextOf(p, n.Delivery)),
+			ui.TextFact(text.NotifyURL, "mono small wrap", notifyURL(p, n.URL)),
+		)},
+		Foot: []templ.Component{
+			panel.UnmaskDialog(p, n.Unmask),
+			ui.If(n.CanResend, resendDialog(p, resendPath(n), n.Key, n.Resend, n.CanControl)),
+		},
+	})
 }
 
 // resendPath returns where the form of a notification goes: one about an order leads back to that.

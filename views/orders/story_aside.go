@@ -1,6 +1,36 @@
 package orders
 
-import "backstop/internal/base/text"
+import (
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+)
+
+// money is what the buyer paid, what was taken from it, and what is left.
+func (s StoryData) money() []ui.Fact {
+	o, m := s.Order, s.Money
+	facts := []ui.Fact{
+		ui.MoneyFact(text.Payable, o.Amount, o.Currency),
+		ui.MoneyFact(text.PaidSum, o.PaidAmount, o.Currency),
+	}
+	if o.PaidAmount == 0 {
+		return facts
+	}
+	difference := "strong t-bad"
+	if o.PaidAmount == o.Amount {
+		difference = "strong t-ok"
+	}
+	return append(
+		facts,
+		ui.MoneyFact(tDifference, o.PaidAmount-o.Amount, o.Currency).As(difference),
+		ui.MoneyFact(text.Fee, -m.FeeAmount, o.Currency).If(m.FeeAmount != 0),
+		ui.MoneyFact(text.FeeReturned, m.FeeReturned, o.Currency).If(m.FeeReturned != 0),
+		ui.MoneyFact(tRefunded, -m.RefundedAmount, o.Currency).If(m.RefundedAmount != 0),
+		ui.MoneyFact(tRefundsHeld, -m.RefundsHeld, o.Currency).If(m.RefundsHeld != 0),
+		ui.MoneyFact(tDisputed, -m.Disputed, o.Currency).If(m.Disputed != 0),
+		ui.MoneyFact(text.DisputeFee, -m.DisputeFees, o.Currency).If(m.DisputeFees != 0),
+		ui.MoneyFact(tNetAmount, m.Net(), o.Currency).As("strong").If(m.Reduced() || len(s.Refunds) > 0 || len(s.Disputes) > 0),
+	)
+}
 
 // Texts of this page.
 var (

@@ -87,6 +87,12 @@ func (f Fact) If(ok bool) Fact {
 	return f
 }
 
+// As gives the value a class.
+func (f Fact) As(class string) Fact {
+	f.Class = class
+	return f
+}
+
 // Whole shows all of an id.
 func (f Fact) Whole() Fact {
 	f.Show = f.Text
