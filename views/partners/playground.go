@@ -1,12 +1,15 @@
 package partners
 
 import (
+	"strconv"
+
 	"backstop/internal/base/text"
 	"backstop/internal/callback"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
+	"backstop/views/link"
 	"backstop/views/ui"
 	"backstop/views/wording"
 )
@@ -25,6 +28,33 @@ type PlaygroundData struct {
 
 func examplePaste(code string) string {
 	return "POST /callback/" + code + " HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\nout_trade_no=…&trade_no=…&sign=…"
+}
+
+// playgroundFacts are what the message says, and what it would do.
+func playgroundFacts(p *ui.Page, d PlaygroundData, f *callback.Finding) []ui.Fact {
+	facts := []ui.Fact{ui.TextFact(tAnswerStatus, "mono", "HTTP "+strconv.Itoa(f.Status))}
+	if c := f.Content; c != nil {
+		facts = append(
+			facts,
+			ui.TextFact(tSaysOrder, "mono small", d.Masked.OrderRef),
+			ui.TextFact(text.TradeNo, "mono small", d.Masked.TradeNo),
+			ui.TextFact(tSaysStatus, "mono small", d.Masked.RawStatus),
+			ui.MoneyFact(text.Amount, c.Amount, c.Currency),
+		)
+	}
+	if f.Would == nil {
+		return facts
+	}
+	if o := f.Would.Order; o != nil {
+		facts = append(
+			facts,
+			ui.IDFact(text.Order, o.OrderNo, string(link.Order(o.OrderNo))),
+			ui.MoneyFact(text.Payable, o.Amount, o.Currency),
+			ui.BodyFact(text.State, wouldMove(p, f.Would)),
+		)
+	}
+	before := strconv.FormatInt(f.Would.Before, 10)
+	return append(facts, ui.LinkFact(tSeenBefore, before, link.Callback(f.Would.Before)).If(f.Would.Before != 0))
 }
 
 // wouldText says what a callback would do.

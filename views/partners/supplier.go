@@ -72,9 +72,10 @@ func supplierFigures(p *ui.Page, s console.SupplierHealth) []ui.Fact {
 }
 
 func supplierSettings(p *ui.Page, s console.SupplierHealth) []ui.Fact {
-	allowlist := ui.BodyFact(tAllowlist, supplierAllowlist(p, s))
-	allowlist.Class = "mono small"
-	facts := []ui.Fact{ui.TextFact(tCallbackURL, "mono small", "/callback/"+s.Code), allowlist}
+	facts := []ui.Fact{
+		ui.TextFact(tCallbackURL, "mono small", "/callback/"+s.Code),
+		ui.BodyFact(tAllowlist, supplierAllowlist(p, s)).As("mono small"),
+	}
 	if s.Broken {
 		return facts
 	}
