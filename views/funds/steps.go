@@ -6,10 +6,13 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
+	"backstop/internal/ledger"
 	"backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/ui"
 	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // fundStep is one step of money on its way: when it was made, by whom, with which entries and by
@@ -49,6 +52,35 @@ func fundState(states map[string]ui.State) ui.Field {
 		return look(state)
 	}
 	return f
+}
+
+// changeColumns are those of the changes of its state; messages are the callbacks that are kept of them, by id.
+func changeColumns(states map[string]ui.State, messages map[int64]*console.Callback) []ui.Column[booking.Change] {
+	return []ui.Column[booking.Change]{
+		ui.TimeCol("at", text.Time, func(h booking.Change) *int64 { return &h.CreatedAt }),
+		ui.StateCol("state", text.State, func(h booking.Change) ui.State { return ui.Look(states, h.To) }),
+		ui.TextCol("actor", text.Actor, func(h booking.Change) string { return wording.Actor(h.Actor) }),
+		ui.TextCol("detail", text.Detail, func(h booking.Change) string { return h.Detail }).As("small wrap").
+			With(func(p *ui.Page, h booking.Change) templ.Component { return changeDetail(p, h, messages[h.SourceID]) }),
+	}
+}
+
+// entriesPanel lists entries in the ledger.
+func entriesPanel(p *ui.Page, entries []ledger.Line) templ.Component {
+	return ui.TablePanel(p, "entries", entryTexts, entryColumns, entries)
+}
+
+var entryTexts = ui.ListTexts{Title: text.Ledger, Icon: "landmark", None: tEntriesNone, NoneHow: tEntriesNoneHow}
+
+// entryColumns are those of entries in the ledger.
+var entryColumns = []ui.Column[ledger.Line]{
+	ui.TimeCol("at", text.Time, func(e ledger.Line) *int64 { return &e.CreatedAt }),
+	ui.TextCol("reference", text.Reference, func(e ledger.Line) string { return e.Ref }).As("mono small"),
+	ui.TextCol("debit", text.Debit, func(e ledger.Line) string { return e.Debit }).As("mono small").
+		To(func(e ledger.Line) string { return string(link.Account(e.Debit, e.Currency)) }),
+	ui.TextCol("credit", text.Credit, func(e ledger.Line) string { return e.Credit }).As("mono small").
+		To(func(e ledger.Line) string { return string(link.Account(e.Credit, e.Currency)) }),
+	ui.MoneyCol("amount", text.Amount, func(e ledger.Line) (int64, string) { return e.Amount, e.Currency }),
 }
 
 // openExceptions lead to the open exceptions about it.
