@@ -22,7 +22,8 @@ import (
 var ErrStale = errors.New("the row has changed in between")
 
 var (
-	errReadOnly = errors.New("the database takes no writes")
+	// ErrReadOnly means that the database is a standby, or its file or disk is read-only.
+	ErrReadOnly = errors.New("the database takes no writes")
 	errFull     = errors.New("the disk of the database is full: free some space, and work continues by itself")
 )
 
@@ -67,7 +68,7 @@ func IsConflict(err error) bool {
 // write permission, a disk that is mounted read-only.
 func IsReadOnly(err error) bool {
 	pg, lite := codes(err)
-	return errors.Is(err, errReadOnly) || pg == "25006" || lite&0xff == sqlitelib.SQLITE_READONLY
+	return errors.Is(err, ErrReadOnly) || pg == "25006" || lite&0xff == sqlitelib.SQLITE_READONLY
 }
 
 // IsFull reports whether a write failed because the disk is full.
@@ -121,7 +122,7 @@ func Kind(err error) string {
 	case errors.Is(err, ErrNewSchema):
 		return ErrNewSchema.Error()
 	case IsReadOnly(err):
-		return errReadOnly.Error()
+		return ErrReadOnly.Error()
 	case IsFull(err):
 		return errFull.Error()
 	case pg != "":

@@ -331,7 +331,7 @@ func (d *DB) createMigrationTable(ctx context.Context) error {
 	}
 	switch {
 	case IsReadOnly(err) && d.postgres:
-		return fmt.Errorf("%w: set BACKSTOP_DATABASE_URL to the primary: %w", errReadOnly, err)
+		return fmt.Errorf("%w: set BACKSTOP_DATABASE_URL to the primary: %w", ErrReadOnly, err)
 	case err != nil:
 		return fmt.Errorf("create schema_migrations: %w", err)
 	}

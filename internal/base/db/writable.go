@@ -20,7 +20,7 @@ func (d *DB) Writable(ctx context.Context) error {
 			return err
 		}
 		if readOnly != "off" {
-			return errReadOnly
+			return ErrReadOnly
 		}
 		return nil
 	})
