@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/web/webtest"
 )
 
 // The navigation counts what waits, as it is stored.
@@ -21,7 +22,7 @@ func TestTheNavigationCountsWhatWaits(t *testing.T) {
 			"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at) VALUES (?, 'query_order', '', 'order', ?, 1, ?, 9, 'system', ?)", 80+id, id, state, now)
 	}
 	body := h.Page(t, cookie, "/orders?lang=en").Body
-	for path, want := range map[string]string{"/exceptions": "2", "/queues": "1", "/orders": ""} { // the first pages of their sections
+	for path, want := range map[string]string{"/exceptions": "2", "/compensations": "1", "/orders": ""} { // the first pages of their sections
 		_, link, _ := strings.Cut(body, `<a class="nav" href="`+path+`"`)
 		link, _, _ = strings.Cut(link, "</a>")
 		_, count, _ := strings.Cut(link, `<b class="count bad" title="Waiting">`)
@@ -45,6 +46,36 @@ func TestEveryPageNamesItsEnvironment(t *testing.T) {
 				!strings.Contains(body, "<title>["+want+"] ") {
 				t.Errorf("%s%s does not name its environment", page, lang)
 			}
+		}
+	}
+}
+
+// A role's day begins where its work is, unless the person asked for a page. Every page of the
+// navigation is a tab of one section.
+func TestTheFirstPageIsThatOfTheRole(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for role, want := range map[string]string{
+		access.Finance: "/approvals", access.Lead: "/approvals", access.Viewer: "/orders", access.Support: "/orders", access.Ops: "/",
+		access.Admin: "/", access.Auditor: "/",
+	} {
+		cookie := h.SignIn(t, role)
+		name := "first." + role
+		if _, err := h.Operators.Add(t.Context(), name, role, webtest.GoodPassword); err != nil {
+			t.Fatal(err)
+		}
+		for next, to := range map[string]string{"": want, "/": want, "/queues": "/queues"} {
+			got := h.Post(t, "", "/login", "name", name, "password", webtest.GoodPassword, "next", next)
+			if at := got.Header.Get("Location"); at != to {
+				t.Errorf("%s who asked for %q lands on %q, not on %q", role, next, at, to)
+			}
+		}
+		body := h.Page(t, cookie, want).Body
+		if n := strings.Count(body, `<a class="nav"`); n > 9 {
+			t.Errorf("%s has %d entries in the navigation", role, n)
+		}
+		if strings.Count(body, `aria-current>`)+strings.Count(body, `aria-current `) == 0 {
+			t.Errorf("%s is in no section on %s", role, want)
 		}
 	}
 }

@@ -392,7 +392,7 @@ func TestAllProposalsThatWaitAreCounted(t *testing.T) {
 				t.Errorf("the overview lacks %q", want)
 			}
 		}
-		if badge := regexp.MustCompile(`(?s)href="/approvals"[^>]*>.*?</a>`).FindString(page); !strings.Contains(badge, "194") {
+		if badge := regexp.MustCompile(`(?s)<a class="nav" href="/exceptions"[^>]*>.*?</a>`).FindString(page); !strings.Contains(badge, "194") {
 			t.Errorf("the navigation says %s", badge)
 		}
 	})
@@ -409,12 +409,14 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	check := func(name string) web.Check {
 		return web.Check{Name: name, Run: func(context.Context) error {
 			if name == down {
-				return errors.New("it is down")
+				return map[bool]error{true: db.ErrReadOnly, false: errors.New("it is down")}[name == "writable"]
 			}
 			return nil
 		}}
 	}
-	for name, says := range map[string]string{"redis": "Redis cannot be reached", "writable": "read-only", "database": "read-only"} {
+	for name, says := range map[string]string{
+		"redis": "Redis cannot be reached", "writable": "The database is read-only.", "database": "The database does not answer in time.",
+	} {
 		down = name
 		h.Ready = web.NewReadiness([]web.Check{check("database"), check("writable"), check("redis")})
 		h.Ready.Ask()

@@ -42,7 +42,7 @@ func (h *Site) SignIn(t *testing.T, role string) string {
 		t.Fatal(err)
 	}
 	got := h.Post(t, "", "/login", "name", name, "password", GoodPassword)
-	if got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/" {
+	if got.Status != http.StatusSeeOther || strings.HasPrefix(got.Header.Get("Location"), "/me") {
 		t.Fatalf("login as %s: %d to %q", role, got.Status, got.Header.Get("Location"))
 	}
 	return CookieOf(got)
