@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"backstop/internal/act"
+	"backstop/internal/advance"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
@@ -131,6 +132,8 @@ var domainErrors = []struct {
 	field  string
 	zh     string // for a person at a form; "" = what its kind of error says
 }{
+	{advance.ErrCannotAsk, http.StatusConflict, "cannot_be_asked", "", ""},
+	{alert.ErrRule, http.StatusUnprocessableEntity, "invalid_rule", "", ""},
 	{act.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
 	{act.ErrChanged, http.StatusConflict, "changed", "", "内容已变更：请重新查看"},
 	{order.ErrNotFound, http.StatusNotFound, "not_found", "", ""},

@@ -54,32 +54,31 @@ var Snoozes = []time.Duration{30 * time.Minute, time.Hour, 4 * time.Hour, 8 * ti
 // IncidentActs acknowledge, assign, snooze, resume and close the incident Ref.Row. assignable
 // returns the operators to whom one may be assigned. Errors: ErrOver, ErrEndsItself, ErrNotSilent.
 func IncidentActs(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Kind {
-	kind := func(name string, params bool, do func(context.Context, db.Tx, act.Input, *Incident) (IncidentEvent, error)) act.Kind {
-		k := act.Kind{Name: name, Object: IncidentObject, Permission: access.HandleAlerts, Load: loadIncidents, Do: onEach(d, do)}
-		if params {
-			k.Params = act.ParamsOf[handling]()
+	kind := func(name string, params act.Params, do func(context.Context, db.Tx, act.Input, *Incident) (IncidentEvent, error)) act.Kind {
+		return act.Kind{
+			Name: name, Object: IncidentObject, Permission: access.HandleAlerts, Params: params, Load: loadIncidents,
+			Do: onEach(d, do),
 		}
-		return k
 	}
 	return []act.Kind{
-		kind(AcknowledgeAct, false, func(ctx context.Context, tx db.Tx, in act.Input, i *Incident) (IncidentEvent, error) {
+		kind(AcknowledgeAct, act.Params{}, func(ctx context.Context, tx db.Tx, in act.Input, i *Incident) (IncidentEvent, error) {
 			return IncidentEvent{Kind: EventAcknowledged}, i.change(ctx, tx, Acknowledged, func(q *bun.UpdateQuery) {
 				q.Set("snoozed_until = NULL").Set("assignee = CASE WHEN assignee = '' THEN ? ELSE assignee END", operatorName(in.By))
 			})
 		}),
-		kind(AssignAct, true, func(ctx context.Context, tx db.Tx, in act.Input, i *Incident) (IncidentEvent, error) {
-			to := in.Params.(handling).To
+		kind(AssignAct, act.ParamsOf[assignment](), func(ctx context.Context, tx db.Tx, in act.Input, i *Incident) (IncidentEvent, error) {
+			to := in.Params.(assignment).To
 			names, err := assignable(ctx)
 			if err != nil {
 				return IncidentEvent{}, err
 			}
 			if to != "" && !slices.Contains(names, to) {
-				return IncidentEvent{}, invalid.Field("person", tNoOperator)
+				return IncidentEvent{}, invalid.Field("to", tNoOperator)
 			}
 			return IncidentEvent{Kind: EventAssigned, Detail: to}, i.assign(ctx, tx, to)
 		}),
-		kind(SnoozeAct, true, func(ctx context.Context, tx db.Tx, in act.Input, i *Incident) (IncidentEvent, error) {
-			length, err := time.ParseDuration(in.Params.(handling).For)
+		kind(SnoozeAct, act.ParamsOf[snooze](), func(ctx context.Context, tx db.Tx, in act.Input, i *Incident) (IncidentEvent, error) {
+			length, err := time.ParseDuration(in.Params.(snooze).For)
 			if err != nil || length < time.Minute || length > MaxSnooze {
 				return IncidentEvent{}, invalid.Field("for", tSnooze)
 			}
@@ -87,13 +86,13 @@ func IncidentActs(d *db.DB, assignable func(context.Context) ([]string, error)) 
 			return IncidentEvent{Kind: EventSnoozed, Detail: strconv.FormatInt(until, 10)},
 				i.change(ctx, tx, Snoozed, func(q *bun.UpdateQuery) { q.Set("snoozed_until = ?", until) })
 		}),
-		kind(ResumeAct, false, func(ctx context.Context, tx db.Tx, _ act.Input, i *Incident) (IncidentEvent, error) {
+		kind(ResumeAct, act.Params{}, func(ctx context.Context, tx db.Tx, _ act.Input, i *Incident) (IncidentEvent, error) {
 			if i.Runs() && !i.Silent() {
 				return IncidentEvent{}, ErrNotSilent
 			}
 			return IncidentEvent{Kind: EventResumed}, i.change(ctx, tx, Open, func(q *bun.UpdateQuery) { q.Set("snoozed_until = NULL") })
 		}),
-		kind(CloseAct, false, func(ctx context.Context, tx db.Tx, _ act.Input, i *Incident) (IncidentEvent, error) {
+		kind(CloseAct, act.Params{}, func(ctx context.Context, tx db.Tx, _ act.Input, i *Incident) (IncidentEvent, error) {
 			if i.Runs() && !i.ByHand() {
 				return IncidentEvent{}, ErrEndsItself
 			}
@@ -103,9 +102,13 @@ func IncidentActs(d *db.DB, assignable func(context.Context) ([]string, error)) 
 	}
 }
 
-// handling has the parameters of the acts: to whom, or for how long.
-type handling struct {
-	To  string `json:"to"`
+// assignment says to whom; "" = to nobody.
+type assignment struct {
+	To string `json:"to"`
+}
+
+// snooze says for how long, such as 4h.
+type snooze struct {
 	For string `json:"for"`
 }
 

@@ -191,10 +191,11 @@ func (k *desk) start(p *bulk.Batch, by act.Actor) error {
 
 // does runs one of the other acts.
 func (k *desk) does(kind string, p *bulk.Batch, params string) error {
-	return k.Change(k.Context(), act.Call{
+	_, err := k.Change(k.Context(), act.Call{
 		Kind: kind, By: li, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(params),
 		Reason: "as agreed by phone",
 	})
+	return err
 }
 
 // run starts a plan, runs it, and returns the number of nudges.

@@ -284,12 +284,11 @@ func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error
 }
 
 // Change runs one of the other acts on a batch.
-func (b *Batches) Change(ctx context.Context, c act.Call) error {
+func (b *Batches) Change(ctx context.Context, c act.Call) (act.Outcome, error) {
 	if _, _, err := b.mine(ctx, c.By, c.Ref.Row); err != nil {
-		return err
+		return act.Outcome{}, err
 	}
-	_, err := b.acts.Run(ctx, c)
-	return err
+	return b.acts.Run(ctx, c)
 }
 
 // mine finds a batch and its action if the actor may run it.

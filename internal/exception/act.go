@@ -54,7 +54,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 					return details, err
 				}
 				if to != "" && !slices.Contains(names, to) {
-					return details, invalid.Field("person", text.Text{ZH: "没有这个可指派的操作员", EN: "no assignable operator has this name"})
+					return details, invalid.Field("to", text.Text{ZH: "没有这个可指派的操作员", EN: "no assignable operator has this name"})
 				}
 				return details, assign(ctx, tx, d, x.ID, to)
 			}),

@@ -48,7 +48,7 @@ func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
 			return errors.As(err, &f) && f.Field == field
 		}
 		var denied *act.Denied
-		if err := k.act(access.Ops, "exception.assign", StuckPaying, `{"to":"nobody"}`, "", 0); !refused(err, "person") {
+		if err := k.act(access.Ops, "exception.assign", StuckPaying, `{"to":"nobody"}`, "", 0); !refused(err, "to") {
 			t.Errorf("assigned to an unknown operator: %v", err)
 		}
 		seen := k.of(AmountMismatch).Version

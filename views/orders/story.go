@@ -26,8 +26,7 @@ type StoryData struct {
 	CanResend, CanControl, CanAsk, CanNote, CanExport bool
 	ResendKey, AskKey, NoteKey                        string
 	Did                                               *audit.Row
-	Colleagues                                        []string           // whom a note can reach
-	Refused                                           *panel.RefusedNote // nil = none was
+	Colleagues                                        []string // whom a note can reach
 	// Decided is the order as decisions see it, Offers those that the reader may propose,
 	// Proposals what was proposed so far; of the whole page alone.
 	Decided    act.Subject

@@ -44,13 +44,14 @@ const (
 	ViewsFull   ErrorKind = "views_full"
 	ViewTaken   ErrorKind = "view_taken"
 	// Said errors say themselves what is the matter: see Failure.Says.
-	Said ErrorKind = "said"
+	Said    ErrorKind = "said"
+	BadRule ErrorKind = "invalid_rule"
 )
 
 // explained are the codes of errors that have a page of their own.
 var explained = []ErrorKind{
 	Probing, Already, Sending, OwnProposal, WrongRole, Proposed, OtherHash, LiveSays, NoSecond, NotAskable,
-	NoSupplier, Gone, ViewsFull, ViewTaken,
+	NoSupplier, Gone, ViewsFull, ViewTaken, BadRule,
 }
 
 // Explains reports whether a page says more of an error's code than its status does.
@@ -102,7 +103,11 @@ var errorTexts = map[ErrorKind]text.Text{
 		EN: "This list has no room for more views (20 per person, 50 shared): delete one first",
 	},
 	ViewTaken: {ZH: "这个列表已有同名视图：请换一个名称", EN: "This list already has a view of that name: choose another name"},
-	Ours:      {ZH: "系统异常，请稍后重试", EN: "Internal error: try again later"},
+	BadRule: {
+		ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。",
+		EN: "The rule was not saved. The end level must lie on the other side of the firing level, no value may be negative, the window must be whole minutes up to 3600 seconds, and times may be at most 7 days.",
+	},
+	Ours: {ZH: "系统异常，请稍后重试", EN: "Internal error: try again later"},
 }
 
 // Failure is why a page could not be shown, or an act not be done.
@@ -117,7 +122,7 @@ type Failure struct {
 
 // fieldWords are the labels of forms' fields.
 var fieldWords = map[string]text.Text{
-	"amount": text.Amount, "outcome": text.End, "reference": text.Proof, "reason": text.Reason, "person": text.AssignTo, "ignore": tIgnored,
+	"amount": text.Amount, "outcome": text.End, "reference": text.Proof, "reason": text.Reason, "to": text.AssignTo, "ignore": tIgnored,
 	"action": text.Act, "params.amount": text.Amount, "params.order_no": text.OrderNo, "params.trade_no": text.TradeNo,
 	"params.outcome": text.End,
 	"name":           tViewName, "query": text.Filter,

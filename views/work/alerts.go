@@ -26,9 +26,6 @@ type AlertsData struct {
 	FormKey               string
 	Tested, Changed       bool // what the person has just done
 	Again                 bool // a message was sent again
-	Wrong                 bool // the change of a rule was none that can be kept
-	// Typed is what was entered, so that it need not be entered again.
-	Typed func(field string) string
 }
 
 // AlertTexts is what the list of alerts says.
@@ -48,15 +45,6 @@ var AlertColumns = []ui.Column[alert.Alert]{
 	ui.WordCol("level", text.Worst, wording.AlertLevel).InFiles(tExportLevel).As("num nowrap"),
 	ui.CountCol("count", text.Times, func(a alert.Alert) int64 { return a.Count }).InFiles(tSeen),
 	ui.TimeCol("resolved", tEnded, func(a alert.Alert) *int64 { return a.ResolvedAt }).InFiles(tExportOver),
-}
-
-// typed is what a field of the rule's form shows: what the person wrote, where that
-// was not kept, else what the rule has.
-func (v AlertsData) typed(field, is string) string {
-	if v.Wrong && v.Typed != nil {
-		return v.Typed(field)
-	}
-	return is
 }
 
 // messageHow says how the first message is sent.
@@ -96,13 +84,6 @@ func againDialog(m alert.Message) string { return "again-" + strconv.FormatInt(m
 
 func againPath(m alert.Message) string {
 	return "/alerts/messages/" + strconv.FormatInt(m.ID, 10) + "/resend"
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
 }
 
 func ruleLink(name string) templ.SafeURL {
@@ -173,10 +154,6 @@ var (
 	tMsgAgainHow = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text is sent to the same target, with a new retry schedule."}
 	tDoneAgain   = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It is sent again within seconds."}
 	tDoneRule    = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule was saved and takes effect within 10 seconds."}
-	tBadRule     = text.Text{
-		ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。",
-		EN: "The rule was not saved. The end level must lie on the other side of the firing level, no value may be negative, the window must be whole minutes up to 3600 seconds, and times may be at most 7 days.",
-	}
 )
 
 var tExportAbout = text.Text{ZH: "对象", EN: "About"}

@@ -30,8 +30,7 @@ type ExceptionData struct {
 	// What the reader may do now.
 	CanComment, CanAssign, CanReopen, CanAsk, CanRun bool
 
-	Colleagues []string           // whom a note can reach
-	Refused    *panel.RefusedNote // nil = none was
+	Colleagues []string // whom a note can reach
 
 	People    []string         // who may take it in hand
 	Decided   act.Subject      // the exception as decisions see it
@@ -41,10 +40,10 @@ type ExceptionData struct {
 
 // ExceptionPage is one exception: what happened, its money, its message, and what may be done about it.
 func ExceptionPage(p *ui.Page, x ExceptionData) templ.Component {
-	path, differing := string(link.Exception(x.ID)), x.differing()
+	differing := x.differing()
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/exceptions", Label: text.Exceptions}, Saved: x.Saved,
-		Notices: []templ.Component{panel.UnmaskNotice(p, x.Unmask), panel.NoteAgain(p, path+"/comment", x.Key, x.Refused, x.Colleagues)},
+		Notices: []templ.Component{panel.UnmaskNotice(p, x.Unmask)},
 		Title:   p.T(ui.KindText(x.Kind)), State: ui.Look(ui.ExceptionStates, x.State),
 		About: []ui.Fact{
 			ui.TimeFact(text.Text{}, &x.OpenedAt), ui.TextFact(text.Text{}, "", p.Away(x.OpenedAt)),

@@ -259,7 +259,7 @@ func (s *handlers) onBatch(kind string, fields ...string) fiber.Handler {
 		if f.err != nil {
 			return f.err
 		}
-		if err := s.Batches.Change(c.UserContext(), call); err != nil {
+		if _, err := s.Batches.Change(c.UserContext(), call); err != nil {
 			return err
 		}
 		if b, err = s.batchOf(c); err != nil {

@@ -232,7 +232,7 @@ func (s *handlers) assignException(c *fiber.Ctx) error {
 	if f.err != nil {
 		return f.err
 	}
-	return s.onException(c, act.Call{Kind: exception.AssignAct, Params: raw}, "person", "to")
+	return s.onException(c, act.Call{Kind: exception.AssignAct, Params: raw}, "to", "to")
 }
 
 func (s *handlers) commentException(c *fiber.Ctx) error {

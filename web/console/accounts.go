@@ -209,5 +209,5 @@ func (s *handlers) sendProposal(c *fiber.Ctx, p approval.Proposal) error {
 	if err != nil {
 		return err
 	}
-	return c.Redirect("/approvals/"+a.No()+"?"+doneQuery(c), http.StatusSeeOther)
+	return showDone(c, "/approvals/"+a.No())
 }

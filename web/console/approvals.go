@@ -10,7 +10,6 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
-	"backstop/internal/base/field"
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -103,7 +102,7 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 		case err != nil:
 			return err
 		}
-		return c.Redirect("/approvals/"+a.No()+"?"+doneQuery(c), http.StatusSeeOther)
+		return showDone(c, "/approvals/"+a.No())
 	}
 }
 
@@ -152,30 +151,18 @@ func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawM
 	if err != nil {
 		return nil, err
 	}
-	values := map[string]any{}
-	for _, param := range o.Fields {
-		text := web.Field(c, "params."+param.Name)
-		switch param.Kind {
-		case field.Flag:
-			if text != "" {
-				values[param.Name] = true
-			}
-		case field.Money:
-			about, _, err := s.Approvals.OffersOf(c.UserContext(), p.By, p.Object, p.ObjectID)
-			if err != nil {
-				return nil, err
-			}
-			minor, err := money.ParseMajor(p.Amount, about.Currency)
-			if err != nil {
-				return nil, web.Invalid("amount", tNotAmount, p.Amount)
-			}
-			if o.Free {
-				p.Amount = money.Format(minor, about.Currency)
-			}
-			values[param.Name] = minor
-		default:
-			values[param.Name] = strings.TrimSpace(text)
+	return formParams(c, "params.", o.Fields, func() (int64, error) {
+		about, _, err := s.Approvals.OffersOf(c.UserContext(), p.By, p.Object, p.ObjectID)
+		if err != nil {
+			return 0, err
 		}
-	}
-	return params(values), nil
+		minor, err := money.ParseMajor(p.Amount, about.Currency)
+		if err != nil {
+			return 0, web.Invalid("amount", tNotAmount, p.Amount)
+		}
+		if o.Free {
+			p.Amount = money.Format(minor, about.Currency)
+		}
+		return minor, nil
+	})
 }

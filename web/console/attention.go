@@ -135,25 +135,6 @@ func (s *handlers) incidentPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, overview.IncidentPage(s.Page(c), data))
 }
 
-// onIncident runs an act on the incident in the path and shows it. All acts share one form, so
-// each takes its own fields of it.
-func (s *handlers) onIncident(kind string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := idOf(c, "incident")
-		if err != nil {
-			return err
-		}
-		call := act.Call{Kind: kind, Ref: act.Ref{Row: id}}
-		switch kind {
-		case alert.AssignAct:
-			call.Params = params(map[string]any{"to": web.Field(c, "person")})
-		case alert.SnoozeAct:
-			call.Params = params(map[string]any{"for": web.Field(c, "for")})
-		}
-		return s.actAndShow(c, incidentPath(id), call)
-	}
-}
-
 func incidentPath(id int64) string { return "/attention/" + strconv.FormatInt(id, 10) }
 
 // runbookPage shows the operations manual.

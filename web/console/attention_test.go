@@ -219,8 +219,8 @@ func TestActsOnIncidentsTakeEffectOnceWithTheirReason(t *testing.T) {
 	do("1", "snooze", http.StatusUnprocessableEntity, append(reason, "for", "999h")...)
 	do("1", "snooze", http.StatusSeeOther, append(reason, "for", "4h0m0s")...)
 	do("1", "resume", http.StatusSeeOther, reason...)
-	do("1", "assign", http.StatusUnprocessableEntity, append(reason, "person", "nobody")...)
-	do("1", "assign", http.StatusSeeOther, append(reason, "person", "")...)
+	do("1", "assign", http.StatusUnprocessableEntity, append(reason, "to", "nobody")...)
+	do("1", "assign", http.StatusSeeOther, append(reason, "to", "")...)
 	if got := state(1); got != "open/" {
 		t.Error(got)
 	}

@@ -197,30 +197,19 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	return c.Redirect(batchPath(b), http.StatusSeeOther)
 }
 
-// onBatch runs one of the other acts on the batch in the path.
-func (s *handlers) onBatch(kind string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		b, err := s.batchOf(c)
-		if err != nil {
-			return err
-		}
-		key, err := formKey(c)
-		if err != nil {
-			return err
-		}
-		call := act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: b.ID}, Reason: web.Field(c, "reason"), Key: key}
-		if kind == bulk.RateAct {
-			n, err := strconv.ParseInt(strings.TrimSpace(web.Field(c, "rate")), 10, 64)
+// onBatch is the route of one of the other acts on the batch in the path.
+func (s *handlers) onBatch(path, kind string) web.Route {
+	return s.onAct(web.ActRoute{
+		Path: path, Kind: kind, Back: func(of act.Ref) string { return "/batches/" + of.ID },
+		Ref: func(c *fiber.Ctx) (act.Ref, error) {
+			b, err := s.batchOf(c)
 			if err != nil {
-				return web.Invalid("rate", text.Text{ZH: "请填整数", EN: "use a whole number"})
+				return act.Ref{}, err
 			}
-			call.Params = params(map[string]any{"rate": n})
-		}
-		if err := s.Batches.Change(c.UserContext(), call); err != nil {
-			return err
-		}
-		return c.Redirect(batchPath(b), http.StatusSeeOther)
-	}
+			return act.Ref{Row: b.ID, ID: b.No()}, nil
+		},
+		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) { return s.Batches.Change(ctx, call) },
+	})
 }
 
 // exportBatch streams the rows of a batch as a file.

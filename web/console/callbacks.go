@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"strconv"
 
-	"backstop/internal/act"
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/list"
 	"backstop/views/orders"
 	"backstop/views/panel"
 	"backstop/views/ui"
+	"backstop/web"
 
 	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
@@ -46,13 +46,12 @@ func (s *handlers) callbackPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, orders.CallbackPage(s.Page(c), detail, u))
 }
 
-func (s *handlers) unmaskCallback(c *fiber.Ctx) error {
-	detail, err := s.callback(c)
-	if err != nil {
-		return err
-	}
-	page := "/callbacks/" + strconv.FormatInt(detail.ID, 10)
-	return s.unmasked(c, console.UnmaskCallback, act.Ref{Row: detail.ID}, page, func(u panel.Unmask) error {
+func (s *handlers) unmaskCallback(c *fiber.Ctx, done web.Acted) error {
+	return s.unmasked(c, done, "/callbacks/"+strconv.FormatInt(done.Ref.Row, 10), func(u panel.Unmask) error {
+		detail, err := s.callback(c)
+		if err != nil {
+			return err
+		}
 		return s.Render(c, http.StatusOK, orders.CallbackPage(s.Page(c), detail, u))
 	})
 }

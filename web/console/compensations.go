@@ -44,11 +44,11 @@ func (s *handlers) compensations(did *audit.Row) listPage[console.Compensation] 
 	}
 }
 
-// redriveCompensations runs everything again that matches the list's filter in the URL.
-func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
+// redriven reads what matches the list's filter in the URL: all of it runs again.
+func (s *handlers) redriven(c *fiber.Ctx) (json.RawMessage, error) {
 	l := s.list(c, console.CompensationList, true)
 	if l.Err != nil {
-		return l.Err
+		return nil, l.Err
 	}
 	r := compensation.Redrive{}
 	if l.filter.Get("no") == "" {
@@ -56,29 +56,28 @@ func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
 			State: l.filter.Get("state"), Kind: l.filter.Get("kind"), Cause: l.filter.Get("cause"), Supplier: l.filter.Get("supplier"),
 			Merchant: l.filter.Get("merchant"), From: momentOf(l.span.From), To: momentOf(l.span.To),
 		}
-	} else { // of one order
-		ctx, cancel := l.context()
-		defer cancel()
-		ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), compensation.MaxRedrive+1)
-		if err != nil {
-			return slow(ctx, err)
-		}
-		if len(ids) == 0 {
-			return compensation.ErrNothing
-		}
-		for _, id := range ids {
-			r.IDs = append(r.IDs, strconv.FormatInt(id, 10))
-		}
+		return json.Marshal(r)
 	}
-	raw, err := json.Marshal(r)
+	ctx, cancel := l.context() // of one order
+	defer cancel()
+	ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), compensation.MaxRedrive+1)
 	if err != nil {
-		return err
+		return nil, slow(ctx, err)
 	}
-	if _, err := s.act(c, act.Call{Kind: compensation.RedriveAct, Params: raw}); err != nil {
-		return err
+	if len(ids) == 0 {
+		return nil, compensation.ErrNothing
 	}
-	l.query.Values.Del("state") // the state has changed
-	return c.Redirect(l.name()+"&"+doneQuery(c), http.StatusSeeOther)
+	for _, id := range ids {
+		r.IDs = append(r.IDs, strconv.FormatInt(id, 10))
+	}
+	return json.Marshal(r)
+}
+
+// showRedriven leads to the list in any state: it has changed.
+func (s *handlers) showRedriven(c *fiber.Ctx, _ web.Acted) error {
+	l := s.list(c, console.CompensationList, true)
+	l.query.Values.Del("state")
+	return showDone(c, l.name())
 }
 
 // momentOf formats a time for the re-drive's filter; "" = none.
@@ -107,15 +106,4 @@ func (s *handlers) compensationPage(c *fiber.Ctx) error {
 		CompensationDetail: x, Key: act.NewKey(), Saved: did != nil,
 		CanRun: s.Policy.Allows(role, access.RunCompensations), CanCancel: s.Policy.Allows(role, access.CancelCompensations),
 	}))
-}
-
-// onCompensation runs an act on the compensation in the path and redirects to it.
-func (s *handlers) onCompensation(kind string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := idOf(c, "compensation")
-		if err != nil {
-			return err
-		}
-		return s.actAndShow(c, "/compensations/"+strconv.FormatInt(id, 10), act.Call{Kind: kind, Ref: act.Ref{Row: id}})
-	}
 }

@@ -91,7 +91,7 @@ func TestOpsEndsNoExceptionAboutMoneyByAnyRoute(t *testing.T) {
 					keys++
 					form := []string{
 						"form_key", fmt.Sprint(role, keys), "outcome", "refunded_elsewhere", "reference", "R1", "ignore", "",
-						"person", "the.ops", "kind", fmt.Sprint(fields["action"]),
+						"to", "the.ops", "kind", fmt.Sprint(fields["action"]),
 					}
 					if keys%2 == 0 {
 						form[7] = "1"

@@ -33,24 +33,7 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 	}
 }
 
-func (s *handlers) exceptionPage(c *fiber.Ctx) error { return s.sendException(c, http.StatusOK, nil) }
-
-func (s *handlers) unmaskException(c *fiber.Ctx) error {
-	id, err := idOf(c, "exception")
-	if err != nil {
-		return err
-	}
-	return s.unmasked(c, console.UnmaskException, act.Ref{Row: id}, exceptionPath(id), func(u panel.Unmask) error {
-		x, err := s.Console.Exception(c.UserContext(), id)
-		if err != nil {
-			return err
-		}
-		return s.showException(c, http.StatusOK, work.ExceptionData{Exception: x, Unmask: u})
-	})
-}
-
-// sendException responds with an exception's page, with a note that was refused; nil = none was.
-func (s *handlers) sendException(c *fiber.Ctx, status int, refused *panel.RefusedNote) error {
+func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 	id, err := idOf(c, "exception")
 	if err != nil {
 		return err
@@ -64,11 +47,22 @@ func (s *handlers) sendException(c *fiber.Ctx, status int, refused *panel.Refuse
 	if err != nil {
 		return err
 	}
-	return s.showException(c, status, work.ExceptionData{Exception: x, Unmask: u, Refused: refused})
+	return s.showException(c, work.ExceptionData{Exception: x, Unmask: u})
+}
+
+func (s *handlers) unmaskException(c *fiber.Ctx, done web.Acted) error {
+	id := done.Ref.Row
+	return s.unmasked(c, done, exceptionPath(id), func(u panel.Unmask) error {
+		x, err := s.Console.Exception(c.UserContext(), id)
+		if err != nil {
+			return err
+		}
+		return s.showException(c, work.ExceptionData{Exception: x, Unmask: u})
+	})
 }
 
 // showException adds to an exception what its reader may do, and responds with the page.
-func (s *handlers) showException(c *fiber.Ctx, status int, data work.ExceptionData) error {
+func (s *handlers) showException(c *fiber.Ctx, data work.ExceptionData) error {
 	x, role := data.Exception, web.Operator(c).Role
 	id := x.ID
 	did, err := s.done(c, console.ExceptionObject, console.ExceptionID(id))
@@ -92,7 +86,25 @@ func (s *handlers) showException(c *fiber.Ctx, status int, data work.ExceptionDa
 			return err
 		}
 	}
-	return s.Render(c, status, work.ExceptionPage(s.Page(c), data))
+	return s.Render(c, http.StatusOK, work.ExceptionPage(s.Page(c), data))
+}
+
+// showException leads to the exception in the path, with the answer about its order.
+func showException(c *fiber.Ctx, _ web.Acted) error {
+	return c.Redirect("/exceptions/"+c.Params("exception"), http.StatusSeeOther)
 }
 
 func exceptionPath(id int64) string { return "/exceptions/" + console.ExceptionID(id) }
+
+// orderOfException refers to the order of the exception in the path.
+func (s *handlers) orderOfException(c *fiber.Ctx) (act.Ref, error) {
+	id, err := idOf(c, "exception")
+	if err != nil {
+		return act.Ref{}, err
+	}
+	x, err := s.Console.Exception(c.UserContext(), id)
+	if err != nil {
+		return act.Ref{}, err
+	}
+	return act.Ref{ID: x.OrderNo}, nil
+}

@@ -3,10 +3,8 @@ package console
 import (
 	"net/http"
 	"net/url"
-	"strings"
 
 	"backstop/internal/act"
-	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
@@ -90,25 +88,6 @@ func (s *handlers) disputePage(c *fiber.Ctx) error {
 	}
 	d.Saved = did != nil
 	return s.Render(c, http.StatusOK, funds.DisputePage(s.Page(c), d))
-}
-
-// addEvidence records evidence about the dispute in the path. Nothing is sent to the supplier.
-func (s *handlers) addEvidence(c *fiber.Ctx) error {
-	no, err := web.DisputeNo(c)
-	if err != nil {
-		return err
-	}
-	said, link := strings.ReplaceAll(web.Field(c, "text"), "\r\n", "\n"), web.Field(c, "url")
-	if !web.IsStorable(strings.ReplaceAll(said, "\n", " ")) {
-		return web.Invalid("text", text.Text{ZH: "除换行外不得含有控制字符", EN: "use no control characters but line breaks"})
-	}
-	if !web.IsStorable(link) {
-		return web.Invalid("url", text.Text{ZH: "不得含有控制字符", EN: "use no control characters"})
-	}
-	return s.actAndShow(c, disputePath(no), act.Call{
-		Kind: dispute.EvidenceAct, Ref: act.Ref{ID: no},
-		Params: params(map[string]any{"text": said, "url": link}),
-	})
 }
 
 func disputePath(no string) string { return "/disputes/" + url.PathEscape(no) }

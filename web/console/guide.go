@@ -70,47 +70,41 @@ func (s *handlers) sendGuide(c *fiber.Ctx, apiKey string) error {
 	return s.Render(c, http.StatusOK, overview.Guide(p, d))
 }
 
-// makeSandbox makes the sandbox, or a new API key of its merchant, and shows the key: this
-// response is the only place where it appears.
-func (s *handlers) makeSandbox(c *fiber.Ctx) error {
+// sandboxAsked refuses a sandbox that nobody asked for.
+func (s *handlers) sandboxAsked(c *fiber.Ctx) (act.Ref, error) {
 	if s.Config.Environment == "production" && web.Field(c, "asked") == "" {
-		return web.InvalidField("asked", "this is production: ask for a sandbox on /guide?sandbox=1")
+		return act.Ref{}, web.InvalidField("asked", "this is production: ask for a sandbox on /guide?sandbox=1")
 	}
-	out, err := s.act(c, act.Call{Kind: sandbox.MakeAct})
-	if err != nil {
-		return err
-	}
+	return act.Ref{}, nil
+}
+
+// showSandbox shows the new API key of the sandbox's merchant: this response is the only place
+// where it appears. A form that is sent a second time shows none.
+func (s *handlers) showSandbox(c *fiber.Ctx, done web.Acted) error {
 	if err := s.Settings.Refresh(c.UserContext()); err != nil {
 		return err
 	}
-	key := ""
-	if out.After != nil { // nil = the form was sent a second time
-		made, err := out.After(c.UserContext())
-		if err != nil {
-			return err
-		}
-		key, _ = made.(string)
-	}
+	key, _ := done.Result.(string)
 	return s.sendGuide(c, key)
 }
 
 // errNoSandbox: this node does not have the sandbox in its settings.
 var errNoSandbox = &web.Error{Status: http.StatusConflict, Code: "no_sandbox", Message: "there is no sandbox yet: make it on /guide"}
 
-// createSandboxOrder creates an order as the sandbox's merchant would. The same form creates the
-// same order.
-func (s *handlers) createSandboxOrder(c *fiber.Ctx) error {
-	m := s.Settings.Merchants().ByCode(sandbox.Code)
-	if m == nil {
-		return errNoSandbox
+// sandboxNumber is the merchant's number of the order that a form creates. The same form creates
+// the same order.
+func (s *handlers) sandboxNumber(c *fiber.Ctx) (act.Ref, error) {
+	if s.Settings.Merchants().ByCode(sandbox.Code) == nil {
+		return act.Ref{}, errNoSandbox
 	}
 	sum := sha256.Sum256([]byte(web.Field(c, "form_key")))
-	number := "sandbox-" + hex.EncodeToString(sum[:8])
-	if _, err := s.act(c, act.Call{Kind: sandbox.OrderAct, Ref: act.Ref{ID: number}}); err != nil {
-		return err
-	}
-	_, _, err := s.Payments.Create(c.UserContext(), m, payment.CreateRequest{
-		OutTradeNo: number, Amount: sandbox.Amount, Currency: sandbox.Currency, Supplier: sandbox.Code, Subject: "Telescope",
+	return act.Ref{ID: "sandbox-" + hex.EncodeToString(sum[:8])}, nil
+}
+
+// createSandboxOrder creates an order as the sandbox's merchant would.
+func (s *handlers) createSandboxOrder(c *fiber.Ctx, done web.Acted) error {
+	_, _, err := s.Payments.Create(c.UserContext(), s.Settings.Merchants().ByCode(sandbox.Code), payment.CreateRequest{
+		OutTradeNo: done.Ref.ID, Amount: sandbox.Amount, Currency: sandbox.Currency, Supplier: sandbox.Code, Subject: "Telescope",
 	})
 	if err != nil {
 		return err
@@ -128,7 +122,11 @@ func (s *handlers) sendSandboxCallback(c *fiber.Ctx) error {
 	if g.callback == "" {
 		return c.Redirect("/guide", http.StatusSeeOther) // another person or a curl was first
 	}
-	if _, err := s.act(c, act.Call{Kind: sandbox.CallbackAct, Ref: act.Ref{ID: g.OrderNo}}); err != nil {
+	key, err := formKey(c)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Run(c, web.ActRoute{Kind: sandbox.CallbackAct}, act.Call{Ref: act.Ref{ID: g.OrderNo}, Key: key}); err != nil {
 		return err
 	}
 	req := sandbox.Request(g.callback)
@@ -139,11 +137,8 @@ func (s *handlers) sendSandboxCallback(c *fiber.Ctx) error {
 	return c.Redirect(orderPath(g.OrderNo), http.StatusSeeOther)
 }
 
-// dismissGuide closes the guide for everybody.
-func (s *handlers) dismissGuide(c *fiber.Ctx) error {
-	if _, err := s.act(c, act.Call{Kind: sandbox.DismissAct, Ref: act.Ref{ID: "guide"}}); err != nil {
-		return err
-	}
+// hideGuide leads to the overview, without the guide that was closed for everybody.
+func (s *handlers) hideGuide(c *fiber.Ctx, _ web.Acted) error {
 	s.live.Forget("guide")
 	return c.Redirect("/", http.StatusSeeOther)
 }

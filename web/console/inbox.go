@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/inbox"
-	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/work"
 	"backstop/web"
@@ -78,20 +76,6 @@ func (s *handlers) readInbox(c *fiber.Ctx) error {
 		to = "/inbox"
 	}
 	return c.Redirect(safeNext(to), http.StatusSeeOther)
-}
-
-// refusedNote returns what the form of a note shows again if the note was refused; nil = it was
-// stored, or the error is another one.
-func (s *handlers) refusedNote(c *fiber.Ctx, err error) *panel.RefusedNote {
-	var unknown *inbox.UnknownError
-	var field *act.FieldError
-	switch {
-	case errors.As(err, &unknown):
-		return &panel.RefusedNote{Text: web.Field(c, "reason"), Unknown: unknown.Names}
-	case errors.As(err, &field) && field.Field == "reason":
-		return &panel.RefusedNote{Text: web.Field(c, "reason")}
-	}
-	return nil
 }
 
 // mentionable returns the people whom a note can reach, for those who may write one.

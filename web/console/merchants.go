@@ -7,7 +7,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/partners"
@@ -54,45 +53,19 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 	}))
 }
 
-// onMerchant runs an act on the merchant in the path, or a part of it, and redirects to the
-// merchant.
-func (s *handlers) onMerchant(c *fiber.Ctx, call act.Call) error {
-	code, err := web.MerchantCode(c)
-	if err != nil {
-		return err
-	}
-	call.Ref.ID = code
-	return s.actAndShow(c, merchantPath(code), call)
-}
-
 func merchantPath(code string) string { return "/merchants/" + url.PathEscape(code) }
 
-// moveBreaker opens, closes or probes a merchant's breaker.
-func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
-	return func(c *fiber.Ctx) error { return s.onMerchant(c, act.Call{Kind: breaker.MoveAct(move)}) }
-}
-
-// pingEndpoint pings one of a merchant's endpoints and shows the result.
-func (s *handlers) pingEndpoint(c *fiber.Ctx) error {
+// endpointRef refers to one of a merchant's endpoints.
+func endpointRef(c *fiber.Ctx) (act.Ref, error) {
 	code, err := web.MerchantCode(c)
-	if err != nil {
-		return err
-	}
-	out, err := s.act(c, act.Call{Kind: notify.PingAct("merchant"), Ref: act.Ref{ID: code, Part: web.Field(c, "endpoint")}})
-	if err != nil {
-		return err
-	}
-	if out.Repeated { // a form that is sent twice pings once
-		return c.Redirect(merchantPath(code)+"?"+doneQuery(c), http.StatusSeeOther)
-	}
-	answer, err := out.After(c.UserContext())
-	if err != nil {
-		return err
-	}
-	return c.Redirect(merchantPath(code)+"?pinged="+answer.(notify.Answer).Notification, http.StatusSeeOther)
+	return act.Ref{ID: code, Part: web.Field(c, "endpoint")}, err
 }
 
-// enableEndpoint enables a disabled endpoint.
-func (s *handlers) enableEndpoint(c *fiber.Ctx) error {
-	return s.onMerchant(c, act.Call{Kind: notify.EnableAct, Ref: act.Ref{Part: web.Field(c, "endpoint")}})
+// showPing shows the result of a ping.
+func showPing(c *fiber.Ctx, done web.Acted) error {
+	answer, ok := done.Result.(notify.Answer)
+	if !ok { // a form that is sent twice pings once
+		return showDone(c, merchantPath(done.Ref.ID))
+	}
+	return c.Redirect(merchantPath(done.Ref.ID)+"?pinged="+answer.Notification, http.StatusSeeOther)
 }

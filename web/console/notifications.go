@@ -47,14 +47,34 @@ func (s *handlers) notificationPage(c *fiber.Ctx) error {
 	return s.sendNotification(c, n, u)
 }
 
-func (s *handlers) unmaskNotification(c *fiber.Ctx) error {
+// notificationRef refers to the notification in the path.
+func (s *handlers) notificationRef(c *fiber.Ctx) (act.Ref, error) {
+	n, _, err := s.notification(c)
+	if err != nil {
+		return act.Ref{}, err
+	}
+	return act.Ref{ID: n.PublicID}, nil
+}
+
+func (s *handlers) unmaskNotification(c *fiber.Ctx, done web.Acted) error {
 	n, page, err := s.notification(c)
 	if err != nil {
 		return err
 	}
-	return s.unmasked(c, console.UnmaskNotification, act.Ref{ID: n.PublicID}, page, func(u panel.Unmask) error {
-		return s.sendNotification(c, n, u)
-	})
+	return s.unmasked(c, done, page, func(u panel.Unmask) error { return s.sendNotification(c, n, u) })
+}
+
+// deliveryRef refers to a delivery of the notification in the path, whatever it is about.
+func (s *handlers) deliveryRef(c *fiber.Ctx) (act.Ref, error) {
+	delivery, err := strconv.ParseInt(web.Field(c, "delivery"), 10, 64)
+	if err != nil {
+		return act.Ref{}, notify.ErrNoDelivery
+	}
+	n, err := s.Console.Notification(c.UserContext(), c.Params("notification"), delivery)
+	if err != nil {
+		return act.Ref{}, err
+	}
+	return act.Ref{Row: n.ID, Part: n.PublicID}, nil
 }
 
 // notification reads the notification that the path names, and returns its page.

@@ -56,17 +56,6 @@ func (s *handlers) queuePage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, overview.QueuePage(p, q))
 }
 
-// onQueue pauses or resumes the work in the path.
-func (s *handlers) onQueue(kind string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		name, err := queueName(c)
-		if err != nil {
-			return err
-		}
-		return s.actAndShow(c, "/queues/"+name, act.Call{Kind: kind, Ref: act.Ref{ID: name}})
-	}
-}
-
 // queueName returns the name in the path. Errors: act.ErrNotFound.
 func queueName(c *fiber.Ctx) (string, error) {
 	if i := slices.Index(pause.Names, c.Params("queue")); i >= 0 {

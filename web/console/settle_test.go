@@ -83,8 +83,8 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 
 		k = h.on(t, exception.AmountMismatch)
 		k.do(support, "comment", http.StatusSeeOther, "reason", "the supplier looks into it <b>")
-		k.do(support, "assign", http.StatusSeeOther, "person", "the.ops")
-		k.do(support, "assign", http.StatusUnprocessableEntity, "person", "the.viewer")
+		k.do(support, "assign", http.StatusSeeOther, "to", "the.ops")
+		k.do(support, "assign", http.StatusUnprocessableEntity, "to", "the.viewer")
 		change(t, h.DB,
 			"UPDATE exceptions SET state = 'resolved', outcome = 'refunded_elsewhere', reference = 'RF-2026 <1>', resolved_at = 5, alerted_at = 1 WHERE kind = 'amount_mismatch'")
 		for _, path := range []string{k.path, "/orders/2026112000000003", "/orders/2026112000000003/evidence"} {

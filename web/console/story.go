@@ -17,15 +17,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-func (s *handlers) storyPage(c *fiber.Ctx) error { return s.sendStory(c, http.StatusOK, nil) }
-
-// sendStory responds with the order's page, with a note that was refused; nil = none was.
-func (s *handlers) sendStory(c *fiber.Ctx, status int, refused *panel.RefusedNote) error {
+func (s *handlers) storyPage(c *fiber.Ctx) error {
 	story, err := s.readStory(c)
 	if err != nil {
 		return err
 	}
-	story.Refused = refused
 	no := story.Order.OrderNo
 	if story.Did, err = s.done(c, "order", no); err != nil {
 		return err
@@ -40,7 +36,7 @@ func (s *handlers) sendStory(c *fiber.Ctx, status int, refused *panel.RefusedNot
 	if story.Decided, story.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), "order", no); err != nil {
 		return err
 	}
-	return s.Render(c, status, orders.Story(s.storyFrame(c), story))
+	return s.Render(c, http.StatusOK, orders.Story(s.storyFrame(c), story))
 }
 
 // storyPart returns a part of the history to a script, and redirects any other request to the
@@ -100,12 +96,9 @@ func (s *handlers) storyFrame(c *fiber.Ctx) *ui.Page {
 }
 
 // unmaskOrder shows the order's page unmasked.
-func (s *handlers) unmaskOrder(c *fiber.Ctx) error {
-	no, err := web.OrderNo(c)
-	if err != nil {
-		return err
-	}
-	return s.unmasked(c, console.UnmaskOrder, act.Ref{ID: no}, orderPath(no), func(u panel.Unmask) error {
+func (s *handlers) unmaskOrder(c *fiber.Ctx, done web.Acted) error {
+	no := done.Ref.ID
+	return s.unmasked(c, done, orderPath(no), func(u panel.Unmask) error {
 		story, err := s.Console.Story(c.UserContext(), no)
 		if err != nil {
 			return err

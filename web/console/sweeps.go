@@ -98,8 +98,3 @@ func (s *handlers) readSweeps(c *fiber.Ctx) (d work.SweepsData, err error) {
 	}
 	return d, nil
 }
-
-// runSweep starts a sweep now.
-func (s *handlers) runSweep(c *fiber.Ctx) error {
-	return s.actAndShow(c, "/sweeps", act.Call{Kind: sweep.RunAct})
-}

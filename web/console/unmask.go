@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -18,16 +17,11 @@ import (
 const unmaskedFor = time.Minute
 
 // unmasked shows an object without masks in this one response, to an operator who may see it and
-// gives a reason. The audit row is committed first. The browser leaves the page automatically; sent
+// gives a reason. The audit row has been committed. The browser leaves the page automatically; sent
 // a second time, the form shows nothing.
-func (s *handlers) unmasked(c *fiber.Ctx, kind string, ref act.Ref, page string, show func(panel.Unmask) error) error {
-	out, err := s.act(c, act.Call{Kind: kind, Ref: ref})
-	if err != nil {
-		return err
-	}
-	if out.Repeated {
-		path, query, _ := strings.Cut(page, "?")
-		return c.Redirect(path+"?"+strings.TrimPrefix(query+"&"+doneQuery(c), "&"), http.StatusSeeOther)
+func (s *handlers) unmasked(c *fiber.Ctx, done web.Acted, page string, show func(panel.Unmask) error) error {
+	if done.Repeated {
+		return showDone(c, page)
 	}
 	// The header needs no script, and a page that is left open shows nothing.
 	c.Set("Refresh", strconv.Itoa(int(unmaskedFor/time.Second))+"; url="+page)

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -291,70 +293,43 @@ func (s *handlers) viewsPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, search.Views(p, data))
 }
 
-// saveView saves the filter of a list, and shows the list.
-func (s *handlers) saveView(c *fiber.Ctx) error {
-	name := web.Field(c, "list")
-	of, ok := s.Views.Lists[name]
+// savedFilter reads the filter of a list that is saved as a view.
+func (s *handlers) savedFilter(c *fiber.Ctx) (json.RawMessage, error) {
+	of, ok := s.Views.Lists[web.Field(c, "list")]
 	if !ok {
-		return act.ErrNotFound
+		return nil, act.ErrNotFound
 	}
 	l := s.listOf(c, s.Page(c), of, web.Field(c, "query"))
 	if l.Err != nil {
-		return l.Err
+		return nil, l.Err
 	}
 	query := l.query.Values.Encode()
 	if query == "" {
-		return web.Invalid("query", text.Text{ZH: "请先设置筛选条件", EN: "set a filter first"})
+		return nil, web.Invalid("query", text.Text{ZH: "请先设置筛选条件", EN: "set a filter first"})
 	}
-	out, err := s.act(c, act.Call{Kind: savedview.SaveAct, Ref: act.Ref{ID: name}, Params: params(map[string]any{
-		"list": name, "name": web.Field(c, "name"), "query": query, "shared": web.Field(c, "shared") == "yes",
-		"watch": web.Field(c, "watch") == "yes",
-	})})
-	if err != nil {
-		return err
-	}
-	at := "/" + name + "?" + query
-	if saved, ok := out.Details["id"].(string); ok {
+	c.Request().PostArgs().Set("query", query)
+	return formParams(c, "", s.Acts.Kind(savedview.SaveAct).Params.Fields, nil)
+}
+
+// listName is the list whose filter a form saves.
+func listName(c *fiber.Ctx) (string, error) { return web.Field(c, "list"), nil }
+
+// showSaved leads to the list with the filter that was saved.
+func showSaved(c *fiber.Ctx, done web.Acted) error {
+	at := "/" + done.Ref.ID + "?" + web.Field(c, "query")
+	if saved, ok := done.Details["id"].(string); ok {
 		at += "&saved=" + saved
 	}
 	return c.Redirect(at, http.StatusSeeOther)
 }
 
-func (s *handlers) changeView(c *fiber.Ctx) error {
-	fields := map[string]any{}
-	if args := c.Request().PostArgs(); args.Has("name") {
-		fields["name"] = web.Field(c, "name")
-	}
-	if shared := web.Field(c, "shared"); shared != "" {
-		fields["shared"] = shared == "yes"
-	}
-	did := viewChanged
-	switch fields["shared"] {
-	case true:
-		did = viewShared
-	case false:
-		did = viewUnshared
-	}
-	return s.runOnView(c, did, act.Call{Kind: savedview.ChangeAct, Params: params(fields)})
+// showView leads to the views; did is what was done with the one in the path.
+func showView(did string) func(act.Ref) string {
+	return func(of act.Ref) string { return "/views?did=" + did + "&view=" + savedview.ID(of.Row) }
 }
 
-func (s *handlers) watchView(c *fiber.Ctx) error {
-	return s.runOnView(c, "", act.Call{Kind: savedview.WatchAct, Params: params(map[string]any{"on": web.Field(c, "on") == "yes"})})
-}
-
-func (s *handlers) onView(kind, did string) fiber.Handler {
-	return func(c *fiber.Ctx) error { return s.runOnView(c, did, act.Call{Kind: kind}) }
-}
-
-// runOnView runs an act on the view in the path, and shows the views.
-func (s *handlers) runOnView(c *fiber.Ctx, did string, call act.Call) error {
-	id, err := idOf(c, "view")
-	if err != nil {
-		return err
-	}
-	call.Ref.Row = id
-	if _, err := s.act(c, call); err != nil {
-		return err
-	}
-	return c.Redirect("/views?did="+did+"&view="+savedview.ID(id), http.StatusSeeOther)
+// showChanged leads to the views, and says whether one is shared from now on.
+func showChanged(c *fiber.Ctx, done web.Acted) error {
+	did := map[string]string{"": viewChanged, "yes": viewShared}[web.Field(c, "shared")]
+	return showDone(c, showView(cmp.Or(did, viewUnshared))(done.Ref))
 }

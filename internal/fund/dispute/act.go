@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
+	"unicode"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -51,6 +53,9 @@ var (
 )
 
 func (e evidence) check() error {
+	if strings.ContainsFunc(e.Text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) {
+		return &act.FieldError{Field: "text", Problem: "use no control characters but line breaks"}
+	}
 	u, err := url.Parse(e.URL)
 	if e.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil ||
 		len(e.URL) > maxEvidenceURL) {
