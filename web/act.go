@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 
 	"backstop/internal/act"
 
@@ -16,14 +15,15 @@ type ActRoute struct {
 	Kind string
 	// Ref reads what the act is about; nil = the Kind needs no Ref.
 	Ref func(*fiber.Ctx) (act.Ref, error)
-	// Params reads what a request does not hold as the Kind declares it; nil = it does.
-	Params func(*fiber.Ctx) (json.RawMessage, error)
+	// Read reads what a request does not hold as the Kind declares it; nil = it does.
+	Read func(*fiber.Ctx, *act.Call) error
 	// Run runs the act; nil = the registry does.
 	Run func(context.Context, act.Call) (act.Outcome, error)
-	// Back is the page that shows the result.
+	// Back is the page of the console that shows the result.
 	Back func(act.Ref) string
-	// Then answers instead of Back.
-	Then func(*fiber.Ctx, Acted) error
+	// Then answers instead of Back, in the API with Answer.
+	Then   func(*fiber.Ctx, Acted) error
+	Answer any
 }
 
 // Acted is an act that was run.

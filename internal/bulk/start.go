@@ -49,7 +49,7 @@ type startParams struct {
 
 // rateParams is a new rate, in rows per second.
 type rateParams struct {
-	Rate int64 `json:"rate"`
+	Rate int64 `json:"rate" required:"true" min:"1" max:"100000"`
 }
 
 // Acts start, pause, resume and stop the batch with id Ref.Row, and change its rate. May has
@@ -97,9 +97,6 @@ func (b *Batches) Acts() []act.Kind {
 		}),
 		move(RateAct, act.ParamsOf[rateParams](), func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
 			n := in.Params.(rateParams).Rate
-			if n < 1 || n > MaxRate {
-				return invalid.Field("rate", text.Text{ZH: "请填 1 到 %d 的整数", EN: "enter a number from 1 to %d"}, MaxRate)
-			}
 			if !x.State.Open() {
 				return ErrState
 			}

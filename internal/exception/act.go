@@ -83,7 +83,7 @@ func (i *Item) Reopens() bool { return i.HeldRef == "" && (i.DecidedBy == 0 || !
 
 // assignment names the assignee; "" = unassigned.
 type assignment struct {
-	To string `json:"to"`
+	To string `json:"to" max:"64"`
 }
 
 // each returns a Do that changes exceptions one after the other, by id. A refusal concerns one

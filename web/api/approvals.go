@@ -144,7 +144,7 @@ func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*a
 		if err != nil {
 			return err
 		}
-		f, err := readAct(c, fields...)
+		f, err := readOptional(c, fields...)
 		if err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (s *handlers) doAtOnce(c *fiber.Ctx, p approval.Proposal) error {
 	}
 	result, err := s.runAtOnce(c, p, x, items)
 	if err != nil {
-		return askError(err)
+		return err
 	}
 	now := notify.Stamp(s.DB.Now())
 	v := onceView{approvalView: approvalView{

@@ -191,7 +191,7 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	f, err := readAct(c, "reason", "typed")
+	f, err := readOptional(c, "reason", "typed")
 	if err != nil {
 		return err
 	}
@@ -240,33 +240,20 @@ func (s *handlers) typed(f *form, b *bulk.Batch) map[string]string {
 	return map[string]string{sums[0].Currency: text}
 }
 
-// onBatch runs one of the other acts on a batch, and responds with the batch.
-func (s *handlers) onBatch(kind string, fields ...string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		b, err := s.batchOf(c)
-		if err != nil {
-			return err
-		}
-		f, err := readAct(c, append(fields, "reason")...)
-		if err != nil {
-			return err
-		}
-		call := act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: b.ID}, Reason: f.text("reason", false, maxReason)}
-		if slices.Contains(fields, "rate") {
-			n := f.number("rate", true, 1, bulk.MaxRate)
-			call.Params = json.RawMessage(`{"rate":` + strconv.FormatInt(n, 10) + `}`)
-		}
-		if f.err != nil {
-			return f.err
-		}
-		if _, err := s.Batches.Change(c.UserContext(), call); err != nil {
-			return err
-		}
-		if b, err = s.batchOf(c); err != nil {
-			return err
-		}
-		return s.answerBatch(c, b, http.StatusOK)
-	}
+// onBatch is the route of one of the other acts on a batch.
+func (s *handlers) onBatch(verb, kind string) web.Route {
+	return s.onAct(web.ActRoute{
+		Path: batchesPath + "/:id/" + verb, Kind: kind, Answer: batchView{},
+		Ref: func(c *fiber.Ctx) (act.Ref, error) {
+			b, err := s.batchOf(c)
+			if err != nil {
+				return act.Ref{}, err
+			}
+			return act.Ref{Row: b.ID}, nil
+		},
+		Run:  func(ctx context.Context, call act.Call) (act.Outcome, error) { return s.Batches.Change(ctx, call) },
+		Then: func(c *fiber.Ctx, _ web.Acted) error { return s.getBatch(c) },
+	})
 }
 
 // rowView is one row of a batch.

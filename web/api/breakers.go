@@ -111,48 +111,47 @@ func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (break
 	return viewBreaker(code, *r), nil
 }
 
-// moveBreaker opens, closes or probes a merchant's breaker. Repeating the request is not an
-// error: a breaker already in that state stays as it is.
-func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		code, err := web.MerchantCode(c)
-		if err != nil {
-			return err
-		}
-		reason, err := reasonOf(c)
-		if err != nil {
-			return err
-		}
-		ctx := c.UserContext()
-		_, err = s.Acts.Run(ctx, act.Call{Kind: breaker.MoveAct(move), By: s.Actor(c), Ref: act.Ref{ID: code}, Reason: reason})
-		if err != nil && !errors.Is(err, breaker.ErrAlready) {
-			return err
-		}
-		id, err := s.Console.MerchantID(ctx, code)
-		if err != nil {
-			return err
-		}
-		v, err := s.breakerNow(ctx, id, code)
-		if err != nil {
-			return err
-		}
-		return c.JSON(v)
-	}
+// moveBreaker is the route that opens, closes or probes a merchant's breaker. Repeating the request
+// is not an error: a breaker already in that state stays as it is.
+func (s *handlers) moveBreaker(verb string, move breaker.Act) web.Route {
+	return s.onAct(web.ActRoute{
+		Path: monitoringPath + "breakers/:merchant/" + verb, Kind: breaker.MoveAct(move), Ref: byID(web.MerchantCode), Read: readReason,
+		Answer: breakerView{},
+		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) {
+			out, err := s.Acts.Run(ctx, call)
+			if errors.Is(err, breaker.ErrAlready) {
+				err = nil
+			}
+			return out, err
+		},
+		Then: func(c *fiber.Ctx, done web.Acted) error {
+			id, err := s.Console.MerchantID(c.UserContext(), done.Ref.ID)
+			if err != nil {
+				return err
+			}
+			v, err := s.breakerNow(c.UserContext(), id, done.Ref.ID)
+			if err != nil {
+				return err
+			}
+			return c.JSON(v)
+		},
+	})
 }
 
 // noReason is recorded if a program gives no reason.
 const noReason = "through the API, without a reason"
 
-// reasonOf reads {"reason": "…"} from the body, which a program may omit.
-func reasonOf(c *fiber.Ctx) (string, error) {
-	if len(bytes.TrimSpace(c.Body())) == 0 {
-		return noReason, nil
+// readReason reads {"reason": "…"} from the body, which a program may omit.
+func readReason(c *fiber.Ctx, call *act.Call) error {
+	if call.Reason = noReason; len(bytes.TrimSpace(c.Body())) == 0 {
+		return nil
 	}
 	var body struct {
 		Reason string `json:"reason"`
 	}
 	if err := json.Unmarshal(c.Body(), &body); err != nil {
-		return "", web.BadRequest(`send {"reason": "…"} as JSON`)
+		return web.BadRequest(`send {"reason": "…"} as JSON`)
 	}
-	return body.Reason, nil
+	call.Reason = body.Reason
+	return nil
 }

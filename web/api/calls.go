@@ -1,8 +1,6 @@
 package api
 
 import (
-	"errors"
-	"net/http"
 	"strconv"
 
 	"backstop/internal/act"
@@ -83,29 +81,19 @@ type answerView struct {
 	Refunded bool      `json:"refunded"`
 }
 
-// queryOrder queries an order's supplier now. The answer is confirmed before it is returned.
-func (s *handlers) queryOrder(c *fiber.Ctx) error {
-	no, err := web.OrderNo(c)
-	if err != nil {
-		return err
-	}
+// readQuery reads the reason of a query, whose body is required.
+func readQuery(c *fiber.Ctx, call *act.Call) error {
 	f, err := readForm(c.Request().Body(), "reason")
 	if err != nil {
 		return err
 	}
-	reason := f.text("reason", false, maxReason)
-	if f.err != nil {
-		return f.err
-	}
-	out, err := s.Acts.Run(c.UserContext(), act.Call{Kind: advance.QueryAct, By: s.Actor(c), Ref: act.Ref{ID: no}, Reason: reason})
-	if err != nil {
-		return askError(err)
-	}
-	result, err := out.After(c.UserContext())
-	if err != nil {
-		return askError(err)
-	}
-	x := result.(advance.Answer)
+	call.Reason = f.text("reason", false, maxReason)
+	return f.err
+}
+
+// showAnswer responds with the answer of an order's supplier, which is confirmed by now.
+func (s *handlers) showAnswer(c *fiber.Ctx, done web.Acted) (err error) {
+	x := done.Result.(advance.Answer)
 	v := viewAnswer(x)
 	if v.Order, err = s.orderOf(c.UserContext(), x.Order); err != nil {
 		return err
@@ -128,12 +116,4 @@ func viewAnswer(x advance.Answer) answerView {
 		}
 	}
 	return v
-}
-
-// askError sets the error code if a supplier cannot be queried.
-func askError(err error) error {
-	if errors.Is(err, advance.ErrCannotAsk) {
-		return &web.Error{Status: http.StatusConflict, Code: "cannot_be_asked", Message: advance.ErrCannotAsk.Error()}
-	}
-	return err
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"backstop/internal/act"
 	"backstop/internal/base/money"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
@@ -183,42 +182,15 @@ func (s *handlers) groupCompensations(c *fiber.Ctx) error {
 	}))
 }
 
-// onCompensation runs an act on one compensation and responds with it.
-func (s *handlers) onCompensation(kind string, status int) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := rowID(c)
-		if err != nil {
-			return err
-		}
-		f, err := readAct(c, "reason")
-		if err != nil {
-			return err
-		}
-		reason := f.text("reason", false, maxReason)
-		if f.err != nil {
-			return f.err
-		}
-		if _, err := s.Acts.Run(c.UserContext(), act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: id}, Reason: reason}); err != nil {
-			return err
-		}
-		x, err := s.Console.CompensationDetail(c.UserContext(), id)
+// showCompensation responds with the compensation that an act was about.
+func (s *handlers) showCompensation(status int) func(*fiber.Ctx, web.Acted) error {
+	return func(c *fiber.Ctx, done web.Acted) error {
+		x, err := s.Console.CompensationDetail(c.UserContext(), done.Ref.Row)
 		if err != nil {
 			return err
 		}
 		return c.Status(status).JSON(viewCompensation(x.Compensation))
 	}
-}
-
-// maxReason is longer than any allowed reason: the act reports the actual limit.
-const maxReason = 10_000
-
-// readAct reads the body of an act, which may be empty if the act needs nothing.
-func readAct(c *fiber.Ctx, known ...string) (*form, error) {
-	body := c.Request().Body()
-	if len(body) == 0 {
-		body = []byte("{}")
-	}
-	return readForm(body, known...)
 }
 
 // redrivenView is the result of a re-drive.
@@ -228,29 +200,7 @@ type redrivenView struct {
 	Skipped int64 `json:"skipped"`
 }
 
-func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
-	f, err := readAct(c, "ids", "filter", "reason")
-	if err != nil {
-		return err
-	}
-	reason := f.text("reason", false, maxReason)
-	if f.err != nil {
-		return f.err
-	}
-	params := map[string]json.RawMessage{}
-	for _, name := range []string{"ids", "filter"} {
-		if raw, ok := f.raw(name, false); ok {
-			params[name] = raw
-		}
-	}
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return err
-	}
-	out, err := s.Acts.Run(c.UserContext(), act.Call{Kind: compensation.RedriveAct, By: s.Actor(c), Params: raw, Reason: reason})
-	if err != nil {
-		return err
-	}
-	d := compensation.RedrivenOf(out)
+func (s *handlers) showRedriven(c *fiber.Ctx, done web.Acted) error {
+	d := compensation.RedrivenOf(done.Outcome)
 	return c.Status(http.StatusAccepted).JSON(redrivenView{d.Matched, d.Queued, d.Skipped})
 }

@@ -1,11 +1,7 @@
 package api
 
 import (
-	"encoding/json"
-	"net/http"
-
 	"backstop/internal/access"
-	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
@@ -20,10 +16,10 @@ func (s *handlers) disputeRoutes() []web.Route {
 	return []web.Route{
 		reads(path, access.ViewOrders, s.listDisputes, disputesQuery{}, page[dispute.AdminView]{}),
 		reads(path+"/:dispute_no", access.ViewOrders, s.getDispute, nil, oneDisputeView{}),
-		{
-			Method: http.MethodPost, Path: path + "/:dispute_no/evidence", Audience: web.ForMonitor,
-			Permission: s.Acts.Kind(dispute.EvidenceAct).Permission, Person: true, Handler: s.addEvidence, Answer: oneDisputeView{},
-		},
+		s.onAct(web.ActRoute{
+			Path: path + "/:dispute_no/evidence", Kind: dispute.EvidenceAct, Ref: byID(web.DisputeNo), Answer: oneDisputeView{},
+			Then: func(c *fiber.Ctx, done web.Acted) error { return s.showDispute(c, done.Ref.ID) },
+		}),
 	}
 }
 
@@ -100,32 +96,3 @@ func (s *handlers) showDispute(c *fiber.Ctx, no string) error {
 	}
 	return c.JSON(v)
 }
-
-// addEvidence records evidence about a dispute. Nothing is sent to the supplier.
-func (s *handlers) addEvidence(c *fiber.Ctx) error {
-	no, err := web.DisputeNo(c)
-	if err != nil {
-		return err
-	}
-	f, err := readForm(c.Request().Body(), "text", "url")
-	if err != nil {
-		return err
-	}
-	params, err := json.Marshal(map[string]string{"text": f.text("text", true, maxEvidenceBytes), "url": f.text("url", false, maxURL)})
-	if f.err != nil {
-		return f.err
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := s.Acts.Run(c.UserContext(), act.Call{
-		Kind: dispute.EvidenceAct, By: s.Actor(c), Ref: act.Ref{ID: no},
-		Params: params,
-	}); err != nil {
-		return err
-	}
-	return s.showDispute(c, no)
-}
-
-// maxEvidenceBytes bounds the text of evidence; its characters are counted by the act.
-const maxEvidenceBytes = 16_000

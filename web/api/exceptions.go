@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -32,11 +33,17 @@ func (s *handlers) exceptionRoutes() []web.Route {
 			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h, Answer: answer,
 		}
 	}
+	shown := func(c *fiber.Ctx, _ web.Acted) error { return s.getException(c) }
 	return []web.Route{
 		reads(exceptionsPath, access.ViewExceptions, s.listExceptions, exceptionsQuery{}, page[exceptionView]{}),
 		reads(exceptionsPath+"/:id", access.ViewExceptions, s.getException, nil, oneExceptionView{}),
-		do(exceptionsPath+"/:id/assign", s.Acts.Kind(exception.AssignAct).Permission, s.assignException, oneExceptionView{}),
-		do(exceptionsPath+"/:id/comment", s.Acts.Kind(exception.NoteAct).Permission, s.commentException, oneExceptionView{}),
+		s.onAct(web.ActRoute{
+			Path: exceptionsPath + "/:id/assign", Kind: exception.AssignAct, Ref: rowRef, Then: shown, Answer: oneExceptionView{},
+		}),
+		s.onAct(web.ActRoute{
+			Path: exceptionsPath + "/:id/comment", Kind: exception.NoteAct, Ref: rowRef, Read: readComment, Run: s.comment, Then: shown,
+			Answer: oneExceptionView{},
+		}),
 		do(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException, proposedView{}),
 		do("/api/v1/admin/orders/:order_no/propose", access.ViewOrders, s.proposeAboutOrder, proposedView{}),
 	}
@@ -223,46 +230,23 @@ func rowID(c *fiber.Ctx) (int64, error) {
 	return id, nil
 }
 
-func (s *handlers) assignException(c *fiber.Ctx) error {
-	f, err := readAct(c, "to")
+// readComment reads the text of a comment, which is the reason of its act.
+func readComment(c *fiber.Ctx, call *act.Call) error {
+	f, err := readOptional(c, "text")
 	if err != nil {
 		return err
 	}
-	raw, _ := json.Marshal(map[string]string{"to": f.text("to", false, maxCode)})
-	if f.err != nil {
-		return f.err
-	}
-	return s.onException(c, act.Call{Kind: exception.AssignAct, Params: raw}, "to", "to")
+	call.Reason = f.text("text", true, maxReason)
+	return f.err
 }
 
-func (s *handlers) commentException(c *fiber.Ctx) error {
-	f, err := readAct(c, "text")
-	if err != nil {
-		return err
+// comment names the field of a comment where its act names the reason.
+func (s *handlers) comment(ctx context.Context, call act.Call) (act.Outcome, error) {
+	out, err := s.Acts.Run(ctx, call)
+	if wrong, ok := errors.AsType[*act.FieldError](err); ok && wrong.Field == "reason" {
+		err = web.InvalidField("text", wrong.Problem)
 	}
-	text := f.text("text", true, maxReason)
-	if f.err != nil {
-		return f.err
-	}
-	return s.onException(c, act.Call{Kind: exception.NoteAct, Reason: text}, "reason", "text")
-}
-
-// onException runs an act on one exception and responds with it. If the act reports a problem
-// with field, the response names called instead.
-func (s *handlers) onException(c *fiber.Ctx, call act.Call, field, called string) error {
-	id, err := rowID(c)
-	if err != nil {
-		return err
-	}
-	call.By, call.Ref.Row = s.Actor(c), id
-	_, err = s.Acts.Run(c.UserContext(), call)
-	if wrong, ok := errors.AsType[*act.FieldError](err); ok && wrong.Field == field {
-		return web.InvalidField(called, wrong.Problem)
-	}
-	if err != nil {
-		return err
-	}
-	return s.getException(c)
+	return out, err
 }
 
 func (s *handlers) proposeAboutException(c *fiber.Ctx) error {
@@ -294,7 +278,7 @@ type proposedView struct {
 
 // propose reads a proposal: 201 if it waits for a second person, 200 if it is done.
 func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, error)) error {
-	f, err := readAct(c, "action", "params", "reason", "version", "amount")
+	f, err := readOptional(c, "action", "params", "reason", "version", "amount")
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ const (
 )
 
 func (s *handlers) proposeAdjustment(c *fiber.Ctx) error {
-	f, err := readAct(c, "debit", "credit", "currency", "amount", "reason", "evidence")
+	f, err := readOptional(c, "debit", "credit", "currency", "amount", "reason", "evidence")
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (s *handlers) proposeAdjustment(c *fiber.Ctx) error {
 // proposeFunds proposes to freeze or to release money of a merchant.
 func (s *handlers) proposeFunds(action, object string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		f, err := readAct(c, "currency", "amount", "all", "reason")
+		f, err := readOptional(c, "currency", "amount", "all", "reason")
 		if err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func (s *handlers) resolvePayout(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	f, err := readAct(c, "credit", "evidence")
+	f, err := readOptional(c, "credit", "evidence")
 	if err != nil {
 		return err
 	}

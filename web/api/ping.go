@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 
 	"backstop/internal/act"
@@ -31,40 +32,36 @@ type pingView struct {
 // its URL.
 const maxEndpointName = 2048
 
-// ping pings an endpoint of a merchant or a subscription and responds with the result.
-// Repeating the request pings again; a ping changes nothing.
-func (s *handlers) ping(owner string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		var endpoint string
-		if body := c.Request().Body(); len(body) > 0 {
-			f, err := readForm(body, "endpoint")
+// ping is the route that pings an endpoint of a merchant or a subscription and responds with the
+// result. Repeating the request pings again; a ping changes nothing.
+func (s *handlers) ping(path, owner string) web.Route {
+	return s.onAct(web.ActRoute{
+		Path: path, Kind: notify.PingAct(owner), Then: showPing, Answer: pingView{},
+		Read: func(c *fiber.Ctx, call *act.Call) error {
+			f, err := readOptional(c, "endpoint")
 			if err != nil {
 				return err
 			}
-			if endpoint = f.text("endpoint", false, maxEndpointName); f.err != nil {
-				return f.err
+			call.Ref, call.Reason = act.Ref{ID: c.Params("code"), Part: f.text("endpoint", false, maxEndpointName)}, noReason
+			return f.err
+		},
+		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) {
+			out, err := s.Acts.Run(ctx, call)
+			if errors.Is(err, act.ErrNotFound) {
+				err = &web.Error{Status: fiber.StatusNotFound, Code: "not_found", Message: "there is no such " + owner}
 			}
-		}
-		out, err := s.Acts.Run(c.UserContext(), act.Call{
-			Kind: notify.PingAct(owner), By: s.Actor(c), Ref: act.Ref{ID: c.Params("code"), Part: endpoint}, Reason: noReason,
-		})
-		if errors.Is(err, act.ErrNotFound) {
-			return &web.Error{Status: fiber.StatusNotFound, Code: "not_found", Message: "there is no such " + owner}
-		}
-		if err != nil {
-			return err
-		}
-		result, err := out.After(c.UserContext())
-		if err != nil {
-			return err
-		}
-		answer := result.(notify.Answer)
-		a := answer.Attempt
-		console.MaskAttempt(&a)
-		return c.JSON(pingView{
-			ID: answer.Notification, Endpoint: notify.Shown(answer.Endpoint.Name), Channel: answer.Endpoint.Channel, URL: a.URL,
-			OK: a.Class == notify.OK, Class: string(a.Class), HTTPStatus: a.HTTPStatus, TookMS: a.TookUS / 1000,
-			ResponseHeader: a.ResponseHeader, ResponseBody: string(a.ResponseBody), Error: a.Error, StartedAt: notify.Stamp(a.StartedAt),
-		})
-	}
+			return out, err
+		},
+	})
+}
+
+func showPing(c *fiber.Ctx, done web.Acted) error {
+	answer := done.Result.(notify.Answer)
+	a := answer.Attempt
+	console.MaskAttempt(&a)
+	return c.JSON(pingView{
+		ID: answer.Notification, Endpoint: notify.Shown(answer.Endpoint.Name), Channel: answer.Endpoint.Channel, URL: a.URL,
+		OK: a.Class == notify.OK, Class: string(a.Class), HTTPStatus: a.HTTPStatus, TookMS: a.TookUS / 1000,
+		ResponseHeader: a.ResponseHeader, ResponseBody: string(a.ResponseBody), Error: a.Error, StartedAt: notify.Stamp(a.StartedAt),
+	})
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/advance"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
-	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/sweep"
 	"backstop/web"
@@ -36,11 +36,14 @@ type handlers struct{ *web.Server }
 // Routes returns all routes of the API.
 func Routes(server *web.Server) []web.Route {
 	s := &handlers{server}
-	act := func(path, kind string, h fiber.Handler, answer any) web.Route {
-		k := s.Acts.Kind(kind)
+	do := func(path, kind string, ref func(*fiber.Ctx) (act.Ref, error), then func(*fiber.Ctx, web.Acted) error, answer any) web.Route {
+		return s.onAct(web.ActRoute{Path: path, Kind: kind, Ref: ref, Then: then, Answer: answer})
+	}
+	ofBatches := s.Acts.Kind(bulk.StartAct)
+	batch := func(path string, h fiber.Handler, request any) web.Route {
 		return web.Route{
-			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission,
-			Person: k.Scope == "", Handler: h, Answer: answer,
+			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: ofBatches.Scope, Permission: ofBatches.Permission,
+			Handler: h, Request: request, Answer: batchView{},
 		}
 	}
 	const orders = "/api/v1/orders"
@@ -66,35 +69,36 @@ func Routes(server *web.Server) []web.Route {
 			reads(compensationPath, access.ViewCompensations, s.listCompensations, compensationsQuery{}, page[compensationView]{}),
 			reads(compensationPath+"/groups", access.ViewCompensations, s.groupCompensations, groupsQuery{}, page[groupView]{}),
 			reads(compensationPath+"/:id", access.ViewCompensations, s.getCompensation, nil, oneCompensationView{}),
-			act(compensationPath+"/redrive", compensation.RedriveAct, s.redriveCompensations, redrivenView{}),
-			act(compensationPath+"/:id/run", compensation.RunAct, s.onCompensation(compensation.RunAct, http.StatusAccepted),
-				compensationView{}),
-			act(compensationPath+"/:id/cancel", compensation.CancelAct, s.onCompensation(compensation.CancelAct, http.StatusOK),
-				compensationView{}),
+			do(compensationPath+"/redrive", compensation.RedriveAct, nil, s.showRedriven, redrivenView{}),
+			do(compensationPath+"/:id/run", compensation.RunAct, rowRef, s.showCompensation(http.StatusAccepted), compensationView{}),
+			do(compensationPath+"/:id/cancel", compensation.CancelAct, rowRef, s.showCompensation(http.StatusOK), compensationView{}),
 			reads(sweepPath, access.ViewSweeps, s.listSweeps, paging{}, page[sweepView]{}),
-			act(sweepPath, sweep.RunAct, s.runSweep, begunView{}),
+			do(sweepPath, sweep.RunAct, nil, s.showBegun, begunView{}),
 			reads(sweepPath+"/:id", access.ViewSweeps, s.getSweep, nil, sweepView{}),
 			reads(batchesPath, access.ViewCompensations, s.listBatches, paging{}, page[batchView]{}),
-			planned(act(batchesPath, bulk.StartAct, s.planBatch, batchView{})),
+			batch(batchesPath, s.planBatch, console.BatchWish{}),
 			reads(batchesPath+"/:id", access.ViewCompensations, s.getBatch, nil, batchView{}),
 			reads(batchesPath+"/:id/rows", access.ViewCompensations, s.batchRows, rowsQuery{}, page[rowView]{}),
-			act(batchesPath+"/:id/start", bulk.StartAct, s.startBatch, batchView{}),
-			act(batchesPath+"/:id/pause", bulk.PauseAct, s.onBatch(bulk.PauseAct), batchView{}),
-			act(batchesPath+"/:id/resume", bulk.ResumeAct, s.onBatch(bulk.ResumeAct), batchView{}),
-			act(batchesPath+"/:id/stop", bulk.StopAct, s.onBatch(bulk.StopAct), batchView{}),
-			act(batchesPath+"/:id/rate", bulk.RateAct, s.onBatch(bulk.RateAct, "rate"), batchView{}),
+			batch(batchesPath+"/:id/start", s.startBatch, nil),
+			s.onBatch("pause", bulk.PauseAct),
+			s.onBatch("resume", bulk.ResumeAct),
+			s.onBatch("stop", bulk.StopAct),
+			s.onBatch("rate", bulk.RateAct),
 			reads(monitoringPath+"realtime", access.ViewNotifications, s.realtime, nil, realtimeView{}),
 			reads(monitoringPath+"merchants", access.ViewNotifications, s.merchantStatuses, merchantQuery{}, page[merchantView]{}),
 			reads(monitoringPath+"logs", access.ViewNotifications, s.attemptLog, logQuery{}, page[attemptView]{}),
 			reads(monitoringPath+"breakers", access.ViewNotifications, s.breakers, merchantQuery{}, page[breakerView]{}),
-			act(monitoringPath+"breakers/:merchant/open", breaker.MoveAct(breaker.OpenIt), s.moveBreaker(breaker.OpenIt), breakerView{}),
-			act(monitoringPath+"breakers/:merchant/close", breaker.MoveAct(breaker.CloseIt), s.moveBreaker(breaker.CloseIt), breakerView{}),
-			act(monitoringPath+"breakers/:merchant/probe", breaker.MoveAct(breaker.ProbeIt), s.moveBreaker(breaker.ProbeIt), breakerView{}),
+			s.moveBreaker("open", breaker.OpenIt),
+			s.moveBreaker("close", breaker.CloseIt),
+			s.moveBreaker("probe", breaker.ProbeIt),
 			reads(monitoringPath+"health", access.ViewNotifications, s.health, nil, healthView{}),
 			reads("/api/v1/admin/supplier-calls", access.ViewCallbacks, s.listCalls, callsQuery{}, page[callView]{}),
-			act("/api/v1/admin/orders/:order_no/query", advance.QueryAct, s.queryOrder, answerView{}),
-			act("/api/v1/admin/merchants/:code/ping", notify.PingAct("merchant"), s.ping("merchant"), pingView{}),
-			act("/api/v1/admin/subscriptions/:code/ping", notify.PingAct("subscription"), s.ping("subscription"), pingView{}),
+			s.onAct(web.ActRoute{
+				Path: "/api/v1/admin/orders/:order_no/query", Kind: advance.QueryAct, Ref: byID(web.OrderNo), Read: readQuery,
+				Then: s.showAnswer, Answer: answerView{},
+			}),
+			s.ping("/api/v1/admin/merchants/:code/ping", "merchant"),
+			s.ping("/api/v1/admin/subscriptions/:code/ping", "subscription"),
 		})
 	limits := map[string]int64{"expires_in": int64(s.Config.OrderExpiryMax / time.Second)}
 	for i, r := range table {
@@ -116,10 +120,4 @@ func reads(path string, p access.Permission, h fiber.Handler, request, answer an
 // merchants is a route of what a merchant may read.
 func merchants(path string, h fiber.Handler, request, answer any) web.Route {
 	return web.Route{Method: http.MethodGet, Path: path, Audience: web.ForMerchant, Handler: h, Request: request, Answer: answer}
-}
-
-// planned is the route that plans a batch: its request is no act's.
-func planned(r web.Route) web.Route {
-	r.Request = console.BatchWish{}
-	return r
 }

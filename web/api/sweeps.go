@@ -1,13 +1,12 @@
 package api
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 
-	"backstop/internal/act"
 	"backstop/internal/notify"
 	"backstop/internal/sweep"
+	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -67,31 +66,7 @@ type begunView struct {
 	ID string `json:"id"`
 }
 
-// runSweep starts a sweep, which a worker continues.
-func (s *handlers) runSweep(c *fiber.Ctx) error {
-	f, err := readAct(c, "days", "reason")
-	if err != nil {
-		return err
-	}
-	reason := f.text("reason", false, maxReason)
-	if f.err != nil {
-		return f.err
-	}
-	params := map[string]json.RawMessage{}
-	if _, given := f.raw("days", false); given {
-		days := f.number("days", false, sweep.MinDays, sweep.MaxDays)
-		if f.err != nil {
-			return f.err
-		}
-		params["days"] = json.RawMessage(strconv.FormatInt(days, 10))
-	}
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return err
-	}
-	out, err := s.Acts.Run(c.UserContext(), act.Call{Kind: sweep.RunAct, By: s.Actor(c), Params: raw, Reason: reason})
-	if err != nil {
-		return err
-	}
-	return c.Status(http.StatusAccepted).JSON(begunView{sweep.Begun(out)})
+// showBegun responds with the sweep that was started, which a worker continues.
+func (s *handlers) showBegun(c *fiber.Ctx, done web.Acted) error {
+	return c.Status(http.StatusAccepted).JSON(begunView{sweep.Begun(done.Outcome)})
 }

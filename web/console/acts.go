@@ -35,11 +35,12 @@ func (s *handlers) onAct(r web.ActRoute) web.Route {
 					return err
 				}
 			}
-			read := r.Params
-			if read == nil {
-				read = func(c *fiber.Ctx) (json.RawMessage, error) { return formParams(c, "", k.Params.Fields, nil) }
+			if r.Read != nil {
+				err = r.Read(c, &call)
+			} else {
+				call.Params, err = formParams(c, "", k.Params.Fields, nil)
 			}
-			if call.Params, err = read(c); err != nil {
+			if err != nil {
 				return err
 			}
 			done, err := s.Run(c, r, call)

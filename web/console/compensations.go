@@ -44,11 +44,11 @@ func (s *handlers) compensations(did *audit.Row) listPage[console.Compensation] 
 	}
 }
 
-// redriven reads what matches the list's filter in the URL: all of it runs again.
-func (s *handlers) redriven(c *fiber.Ctx) (json.RawMessage, error) {
+// readRedrive reads what matches the list's filter in the URL: all of it runs again.
+func (s *handlers) readRedrive(c *fiber.Ctx, call *act.Call) (err error) {
 	l := s.list(c, console.CompensationList, true)
 	if l.Err != nil {
-		return nil, l.Err
+		return l.Err
 	}
 	r := compensation.Redrive{}
 	if l.filter.Get("no") == "" {
@@ -56,21 +56,23 @@ func (s *handlers) redriven(c *fiber.Ctx) (json.RawMessage, error) {
 			State: l.filter.Get("state"), Kind: l.filter.Get("kind"), Cause: l.filter.Get("cause"), Supplier: l.filter.Get("supplier"),
 			Merchant: l.filter.Get("merchant"), From: momentOf(l.span.From), To: momentOf(l.span.To),
 		}
-		return json.Marshal(r)
+		call.Params, err = json.Marshal(r)
+		return err
 	}
 	ctx, cancel := l.context() // of one order
 	defer cancel()
 	ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), compensation.MaxRedrive+1)
 	if err != nil {
-		return nil, slow(ctx, err)
+		return slow(ctx, err)
 	}
 	if len(ids) == 0 {
-		return nil, compensation.ErrNothing
+		return compensation.ErrNothing
 	}
 	for _, id := range ids {
 		r.IDs = append(r.IDs, strconv.FormatInt(id, 10))
 	}
-	return json.Marshal(r)
+	call.Params, err = json.Marshal(r)
+	return err
 }
 
 // showRedriven leads to the list in any state: it has changed.

@@ -147,7 +147,7 @@ func (s *handlers) routes() []web.Route {
 		page("/accounts/:account/:currency", access.ViewOrders, s.linesPage, web.Menu{}),
 		page("/compensations", access.ViewCompensations, s.compensationsPage, shown("refresh-cw", text.Compensations)),
 		s.onAct(web.ActRoute{
-			Path: "/compensations/redrive", Kind: compensation.RedriveAct, Params: s.redriven, Then: s.showRedriven,
+			Path: "/compensations/redrive", Kind: compensation.RedriveAct, Read: s.readRedrive, Then: s.showRedriven,
 		}),
 		page("/compensations/:compensation", access.ViewCompensations, s.compensationPage, web.Menu{}),
 		do("/compensations/:compensation/run", compensation.RunAct, byRow("compensation"), ofCompensation),
@@ -204,7 +204,7 @@ func (s *handlers) routes() []web.Route {
 		page("/views", access.ViewOverview, s.viewsPage, aside("filter", search.ViewsTitle)),
 		page("/views/_counts", access.ViewOverview, s.viewCounts, web.Menu{}),
 		s.onAct(web.ActRoute{
-			Path: "/views", Kind: savedview.SaveAct, Ref: byID(listName), Params: s.savedFilter, Then: showSaved,
+			Path: "/views", Kind: savedview.SaveAct, Ref: byID(listName), Read: s.readView, Then: showSaved,
 		}),
 		then("/views/:view/change", savedview.ChangeAct, byRow("view"), showChanged),
 		do("/views/:view/delete", savedview.DeleteAct, byRow("view"), showView(viewDeleted)),

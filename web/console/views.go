@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -293,22 +292,23 @@ func (s *handlers) viewsPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, search.Views(p, data))
 }
 
-// savedFilter reads the filter of a list that is saved as a view.
-func (s *handlers) savedFilter(c *fiber.Ctx) (json.RawMessage, error) {
+// readView reads the filter of a list that is saved as a view.
+func (s *handlers) readView(c *fiber.Ctx, call *act.Call) (err error) {
 	of, ok := s.Views.Lists[web.Field(c, "list")]
 	if !ok {
-		return nil, act.ErrNotFound
+		return act.ErrNotFound
 	}
 	l := s.listOf(c, s.Page(c), of, web.Field(c, "query"))
 	if l.Err != nil {
-		return nil, l.Err
+		return l.Err
 	}
 	query := l.query.Values.Encode()
 	if query == "" {
-		return nil, web.Invalid("query", text.Text{ZH: "请先设置筛选条件", EN: "set a filter first"})
+		return web.Invalid("query", text.Text{ZH: "请先设置筛选条件", EN: "set a filter first"})
 	}
 	c.Request().PostArgs().Set("query", query)
-	return formParams(c, "", s.Acts.Kind(savedview.SaveAct).Params.Fields, nil)
+	call.Params, err = formParams(c, "", s.Acts.Kind(savedview.SaveAct).Params.Fields, nil)
+	return err
 }
 
 // listName is the list whose filter a form saves.

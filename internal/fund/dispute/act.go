@@ -28,7 +28,7 @@ const (
 
 type evidence struct {
 	Text string `json:"text" kind:"text" min:"8" max:"4000" required:"true" says:"must have 8 to 4000 characters" says_zh:"请填写 8 到 4000 个字"`
-	URL  string `json:"url"`
+	URL  string `json:"url" max:"2048"`
 }
 
 // Acts records evidence about the dispute Ref.ID, which is answered from then on. Nothing is
