@@ -106,39 +106,27 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 	}
 }
 
-// proposeException proposes a decision about the exception in the path.
-func (s *handlers) proposeException(c *fiber.Ctx) error {
-	id, err := idOf(c, "exception")
-	if err != nil {
-		return err
+// propose returns the handler of a form that proposes a decision about the object in the path, and
+// leads to the proposal.
+func (s *handlers) propose(object string, id func(*fiber.Ctx) (string, error)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		no, err := id(c)
+		if err != nil {
+			return err
+		}
+		version, err := strconv.ParseInt(web.Field(c, "version"), 10, 64)
+		if err != nil {
+			return web.Invalid("version", web.OpenAgain)
+		}
+		p := approval.Proposal{
+			Action: web.Field(c, "action"), Object: object, ObjectID: no, Reason: web.Field(c, "reason"),
+			Amount: strings.TrimSpace(web.Field(c, "amount")), Version: version, By: s.Actor(c),
+		}
+		if p.Params, err = s.decisionParams(c, &p); err != nil {
+			return err
+		}
+		return s.sendProposal(c, p)
 	}
-	return s.propose(c, console.ExceptionObject, console.ExceptionID(id))
-}
-
-// proposeOrder proposes a decision about the order in the path.
-func (s *handlers) proposeOrder(c *fiber.Ctx) error {
-	no, err := web.OrderNo(c)
-	if err != nil {
-		return err
-	}
-	return s.propose(c, "order", no)
-}
-
-// propose creates the proposal of a form, and redirects to it.
-func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
-	version, err := strconv.ParseInt(web.Field(c, "version"), 10, 64)
-	if err != nil {
-		return web.Invalid("version", web.OpenAgain)
-	}
-	p := approval.Proposal{
-		Action: web.Field(c, "action"), Object: object, ObjectID: id, Reason: web.Field(c, "reason"),
-		Amount:  strings.TrimSpace(web.Field(c, "amount")),
-		Version: version, By: s.Actor(c),
-	}
-	if p.Params, err = s.decisionParams(c, &p); err != nil {
-		return err
-	}
-	return s.sendProposal(c, p)
 }
 
 var tNotAmount = text.Text{ZH: "“%s”不是 12.50 这样的金额", EN: "“%s” is not an amount such as 12.50"}

@@ -96,6 +96,12 @@ func showException(c *fiber.Ctx, _ web.Acted) error {
 
 func exceptionPath(id int64) string { return "/exceptions/" + console.ExceptionID(id) }
 
+// exceptionNo reads an exception's id from the path, as proposals name it.
+func exceptionNo(c *fiber.Ctx) (string, error) {
+	id, err := idOf(c, "exception")
+	return console.ExceptionID(id), err
+}
+
 // orderOfException refers to the order of the exception in the path.
 func (s *handlers) orderOfException(c *fiber.Ctx) (act.Ref, error) {
 	id, err := idOf(c, "exception")

@@ -57,15 +57,6 @@ func (s *handlers) payoutPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, funds.PayoutPage(s.Page(c), d))
 }
 
-// proposePayout proposes a decision about the payout in the path.
-func (s *handlers) proposePayout(c *fiber.Ctx) error {
-	no, err := web.PayoutNo(c)
-	if err != nil {
-		return err
-	}
-	return s.propose(c, payout.Object, no)
-}
-
 func (s *handlers) disputes() listPage[console.Dispute] {
 	return listPage[console.Dispute]{
 		spec: console.DisputeList, always: true, read: s.Console.Disputes, columns: funds.DisputeColumns,

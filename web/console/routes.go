@@ -17,9 +17,11 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
+	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/pause"
@@ -114,7 +116,7 @@ func (s *handlers) routes() []web.Route {
 		then("/orders/:order_no/resend", notify.ResendAct, resendable, showOrder),
 		do("/orders/:order_no/note", order.NoteAct, byID(web.OrderNo), ofOrder),
 		do("/orders/:order_no/query", advance.QueryAct, byID(web.OrderNo), ofOrder),
-		post("/orders/:order_no/propose", access.ProposeMoney, s.proposeOrder),
+		post("/orders/:order_no/propose", access.ProposeMoney, s.propose(desk.OfOrder, web.OrderNo)),
 		page("/callbacks", access.ViewCallbacks, serve(s, s.callbacks()), shown("webhook", text.Callbacks)),
 		page("/callbacks/:callback", access.ViewCallbacks, s.callbackPage, web.Menu{}),
 		then("/callbacks/:callback/unmask", console.UnmaskCallback, byRow("callback"), s.unmaskCallback),
@@ -124,7 +126,7 @@ func (s *handlers) routes() []web.Route {
 		do("/notifications/:notification/resend", notify.ResendAct, s.deliveryRef, ofNotification),
 		page("/exceptions", access.ViewExceptions, serve(s, s.exceptions()), shown("wrench", text.Exceptions)),
 		then("/exceptions/:exception/query", advance.QueryAct, s.orderOfException, showException),
-		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.proposeException),
+		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.propose(desk.OfException, exceptionNo)),
 		page("/approvals", access.ViewExceptions, s.approvalsPage, shown("users", text.Approvals)),
 		page("/approvals/:approval", access.ViewExceptions, s.approvalPage, web.Menu{}),
 		// The desk checks who may decide what, because that depends on the approval.
@@ -137,7 +139,7 @@ func (s *handlers) routes() []web.Route {
 		page("/refunds/:refund_no", access.ViewOrders, s.refundPage, web.Menu{}),
 		page("/payouts", access.ViewOrders, serve(s, s.payouts()), shown("arrow-up-right", text.Payouts)),
 		page("/payouts/:payout_no", access.ViewOrders, s.payoutPage, web.Menu{}),
-		post("/payouts/:payout_no/propose", access.ProposeMoney, s.proposePayout),
+		post("/payouts/:payout_no/propose", access.ProposeMoney, s.propose(payout.Object, web.PayoutNo)),
 		page("/disputes", access.ViewOrders, serve(s, s.disputes()), shown("scale", text.Disputes)),
 		page("/disputes/:dispute_no", access.ViewOrders, s.disputePage, web.Menu{}),
 		do("/disputes/:dispute_no/evidence", dispute.EvidenceAct, byID(web.DisputeNo), ofDispute),
