@@ -44,7 +44,16 @@ func TestARefusedFormIsShownAgainWithWhatWasTyped(t *testing.T) {
 					`>as the bank says</textarea>`, `role="alert"`,
 				},
 			},
-			"/sweeps/run": {ops, "/sweeps", []string{"reason", "short"}, []string{`>short</textarea>`, `8 to 1000 characters</p>`}},
+			orderOne + "/note": {
+				ops, orderOne,
+				[]string{"reason", "please look, @nobody.here"},
+				[]string{
+					`<dialog id="note" aria-labelledby="note-title" open="">`, `>please look, @nobody.here</textarea>`,
+					"Nobody named @nobody.here",
+				},
+			},
+			x + "/comment": {ops, x, []string{"reason", "short"}, []string{`>short</textarea>`, `8 to 1000 characters</p>`}},
+			"/sweeps/run":  {ops, "/sweeps", []string{"reason", "short"}, []string{`>short</textarea>`, `8 to 1000 characters</p>`}},
 		} {
 			got := h.Post(t, c.cookie, action+"?lang=en", append(formOf(t, h.Page(t, c.cookie, c.page).Body, action), c.fields...)...)
 			for _, want := range c.want {
