@@ -226,6 +226,11 @@ func (r *Row) releaseRate(now int64) float64 {
 	return math.Ldexp(releaseFirst, int(since/releaseStep))
 }
 
+// Owner returns whose breaker it is.
+func (r *Row) Owner() recipient.Recipient {
+	return recipient.Recipient{Kind: r.OwnerKind, ID: r.OwnerID}
+}
+
 // Tripped reports whether the breaker is open or half open. Whether that parks the recipient's
 // notifications is up to notify.IsParked.
 func (r *Row) Tripped() bool { return r != nil && r.State != Closed }

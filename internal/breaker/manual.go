@@ -132,7 +132,7 @@ func Tripped(ctx context.Context, d *db.DB) (all []recipient.Recipient, err erro
 		return nil, fmt.Errorf("read the open breakers: %w", err)
 	}
 	for _, r := range rows {
-		all = append(all, recipient.Recipient{Kind: r.OwnerKind, ID: r.OwnerID})
+		all = append(all, r.Owner())
 	}
 	return all, nil
 }

@@ -34,6 +34,7 @@ type SupplierHealth struct {
 	Expires     *supplier.Key  // the certificate that ends first; nil = none ends
 	Waiting     report.Standing
 	Paid        report.Standing // orders created today
+	Today       int64           // when today began, Unix µs
 }
 
 const (
@@ -66,12 +67,13 @@ func (b *Reader) Suppliers(ctx context.Context, zone *time.Location) ([]Supplier
 			return nil, err
 		}
 	}
-	paid, err := report.PaidToday(ctx, b.db, report.DayOf(b.db.Now(), zone))
+	today := report.DayOf(b.db.Now(), zone)
+	paid, err := report.PaidToday(ctx, b.db, today)
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		all[i].Paid = paid[all[i].ID]
+		all[i].Paid, all[i].Today = paid[all[i].ID], today
 	}
 	now := b.db.NowTime()
 	slices.SortStableFunc(all, func(x, y SupplierHealth) int {
@@ -147,19 +149,19 @@ func (b *Reader) addSupplierBreakers(ctx context.Context, all []SupplierHealth) 
 		owners[i] = recipient.OfSupplier(s.ID)
 	}
 	rows, err := breaker.ReadAll(ctx, b.db.Read, owners)
+	if err != nil {
+		return err
+	}
+	var open []*breaker.Row
 	for i := range all {
-		r := rows[all[i].ID]
-		if all[i].Breaker = r; !r.Tripped() {
-			continue
+		all[i].Breaker = rows[all[i].ID]
+		if all[i].Breaker.Tripped() {
+			open = append(open, all[i].Breaker)
 		}
-		all[i].OpenSince = r.ChangedAt
-		opening, err := breaker.Opening(ctx, b.db, owners[i])
-		if err != nil {
-			return err
-		}
-		if opening != nil {
-			all[i].OpenSince = opening.At
-		}
+	}
+	since, err := breaker.OpenSince(ctx, b.db, open)
+	for i := range all {
+		all[i].OpenSince = since[owners[i]]
 	}
 	return err
 }

@@ -65,6 +65,12 @@ func Parked(code string) templ.SafeURL {
 	return templ.URL("/notifications?merchant=" + Query(code) + "&status=parked&window=31d")
 }
 
+// Awaited links to the orders that wait for a supplier's result.
+func Awaited(supplier string) templ.SafeURL { return templ.URL("/orders?awaits=" + Query(supplier)) }
+
+// YourApprovals leads to the proposals that the viewer may decide.
+const YourApprovals templ.SafeURL = "/approvals#yours"
+
 func Supplier(code string) templ.SafeURL { return templ.URL("/suppliers/" + url.PathEscape(code)) }
 
 func Refund(no string) templ.SafeURL { return templ.URL("/refunds/" + url.PathEscape(no)) }

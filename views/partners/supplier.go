@@ -40,7 +40,7 @@ func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
 			ui.TextFact(text.Text{}, "mono", d.Kind),
 			ui.LinkFact(text.Text{}, p.T(text.Callbacks), templ.URL("/callbacks?supplier="+code)),
 			ui.LinkFact(text.Text{}, p.T(text.Orders), templ.URL("/orders?supplier="+code)),
-			ui.LinkFact(text.Text{}, p.T(tItsWaiting), ordersOf(d.Code, "")),
+			ui.LinkFact(text.Text{}, p.T(tItsWaiting), link.Awaited(d.Code)),
 		},
 		Actions: []templ.Component{playgroundButton(p, d.Code)},
 		Lead:    []templ.Component{ui.If(d.Broken, ui.Notice(p, "bad", p.T(tUnusableHow)))},

@@ -98,12 +98,10 @@ func refusedBy(code, outcome string) templ.SafeURL {
 	return templ.URL("/callbacks?supplier=" + link.Query(code) + "&outcome=" + link.Query(outcome))
 }
 
-// ordersOf links to the supplier's orders with a filter; "" = those that wait for its answer.
-func ordersOf(code, filter string) templ.SafeURL {
-	if filter == "" {
-		return templ.URL("/orders?awaits=" + link.Query(code))
-	}
-	return templ.URL("/orders?supplier=" + link.Query(code) + "&" + filter)
+// paidToday links to the supplier's orders that were created today and have been paid.
+func paidToday(p *ui.Page, s supplierHealth) templ.SafeURL {
+	from := p.At(s.Today).Format("2006-01-02T15:04Z07:00")
+	return templ.URL("/orders?supplier=" + link.Query(s.Code) + "&status=paid&from=" + link.Query(from))
 }
 
 var troubleStates = map[console.Trouble]ui.State{

@@ -152,9 +152,9 @@ func supplierPaid(p *ui.Page, s console.SupplierHealth) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 templ.SafeURL
-		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(ordersOf(s.Code, "status=paid"))
+		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(paidToday(p, s))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/suppliers.templ`, Line: 34, Col: 56}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/suppliers.templ`, Line: 34, Col: 40}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 		if templ_7745c5c3_Err != nil {
@@ -771,7 +771,7 @@ func supplierWaiting(p *ui.Page, s console.SupplierHealth) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var41 templ.SafeURL
-			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinURLErrs(ordersOf(s.Code, ""))
+			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinURLErrs(link.Awaited(s.Code))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/suppliers.templ`, Line: 107, Col: 37}
 			}
@@ -806,7 +806,7 @@ func supplierWaiting(p *ui.Page, s console.SupplierHealth) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var44 templ.SafeURL
-			templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinURLErrs(ordersOf(s.Code, ""))
+			templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinURLErrs(link.Awaited(s.Code))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/suppliers.templ`, Line: 108, Col: 50}
 			}
