@@ -105,8 +105,14 @@ func late(when string) string {
 		order.Moves.In("s.status", order.Paying, order.Closing)
 }
 
-// openDelivery is the condition that a delivery d is open.
-const openDelivery = "(d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL)"
+const (
+	// openDelivery is the condition that a delivery d is open.
+	openDelivery = "(d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL)"
+	// firstOfEvent leaves one of the open deliveries that share the money of an event: it counts once.
+	firstOfEvent = "(NOT d.shared OR NOT EXISTS (SELECT 1 FROM deliveries AS e WHERE e.subject_id = d.subject_id AND e.event_id = d.event_id" +
+		" AND e.recipient_id = d.recipient_id AND e.id < d.id AND e.currency <> ''" +
+		" AND (e.next_at IS NOT NULL OR e.status = 'sending' AND e.lease_until IS NOT NULL)))"
+)
 
 // sources are the rows of each part. Unnotified money grows with the traffic and has a counter.
 // The other parts are read exactly: they are small, each has an index, and they change in many
@@ -116,7 +122,7 @@ var sources = []struct {
 	table, alias       string
 	kind, since, where string
 }{
-	{Unnotified, "deliveries", "d", "", "", openDelivery + " AND d.currency <> ''"}, // as Recount counts them
+	{Unnotified, "deliveries", "d", "", "", openDelivery + " AND d.currency <> '' AND " + firstOfEvent}, // as Recount counts them
 	{Compensated, "exceptions", "x", "x.kind", "x.opened_at", compensatedKinds +
 		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + order.Moves.In("o.status", order.Paid,
 		order.Paying, order.Closing) + ")" +

@@ -209,7 +209,8 @@ func PaidToday(ctx context.Context, d *db.DB, day int64) (map[int64]Standing, er
 	}
 	err := d.Read.NewRaw(
 		"SELECT supplier_id, currency, CAST(sum(paid) AS BIGINT) AS orders, CAST(sum(paid_amount) AS BIGINT) AS minor FROM report_volume"+
-			" WHERE span_s = 86400 AND start = ? GROUP BY supplier_id, currency ORDER BY supplier_id, currency", day).Scan(ctx, &rows)
+			" WHERE span_s = 86400 AND start = ? GROUP BY supplier_id, currency HAVING sum(paid) > 0"+
+			" ORDER BY supplier_id, currency", day).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read what suppliers' orders were paid: %w", err)
 	}
