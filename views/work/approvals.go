@@ -68,8 +68,10 @@ func (d ApprovalsData) cells(p *ui.Page, rows []approvalRow) [][]ui.Cell {
 
 // ApprovalsData is what the list shows around its rows.
 type ApprovalsData struct {
-	// Waiting are those that wait for a second person, the one that expires first first.
-	Waiting []console.Approval
+	// ForYou are the first of those that wait for the reader, ForOthers of those that wait for
+	// somebody else: the one that expires first first. Yours counts all that wait for the reader.
+	ForYou, ForOthers []console.Approval
+	Yours             console.Todo
 	// Mine reports whether the reader may decide a proposal now.
 	Mine func(*console.Approval) bool
 }
@@ -218,7 +220,8 @@ var (
 		ZH: "在异常或订单的页面上提出；由另一个人复核后生效。",
 		EN: "Decisions are proposed on the page of an exception or an order, and take effect when another person approves them.",
 	}
-	tAprWaiting = text.Text{ZH: "等待复核", EN: "Waiting for a second person"}
+	tAprForYou  = text.Text{ZH: "待您复核", EN: "Waiting for you"}
+	tAprOthers  = text.Text{ZH: "等待他人复核", EN: "Waiting for somebody else"}
 	tAprYours   = text.Text{ZH: "待您复核", EN: "for you"}
 	tAprOwn     = text.Text{ZH: "您提出的", EN: "yours"}
 	tAloneHow   = text.Text{ZH: "本机构声明为单人操作：没有第二人复核。", EN: "This installation is set up for one person: nobody else checked this."}

@@ -21,7 +21,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// waitingShown is how many waiting proposals stand above the list of all.
+// waitingShown is how many of the waiting proposals stand above the list of all, of those for the
+// viewer and of the others.
 const waitingShown = 100
 
 // approvalsPage lists proposals, with the waiting ones on top.
@@ -35,7 +36,16 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 				if err != nil {
 					return nil, err
 				}
-				data.Waiting = waiting.Rows[:min(len(waiting.Rows), waitingShown)]
+				data.Yours = waiting.For(data.Mine)
+				for _, a := range waiting.Rows {
+					to := &data.ForOthers
+					if data.Mine(&a) {
+						to = &data.ForYou
+					}
+					if len(*to) < waitingShown {
+						*to = append(*to, a)
+					}
+				}
 			}
 			return work.Approvals(p, l, rows, data), nil
 		},
