@@ -8,6 +8,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/console"
+	"backstop/views/link"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -18,6 +19,13 @@ const (
 	// waitingTime bounds the time to read them: no page waits for its navigation.
 	waitingTime = time.Second
 )
+
+// waitingRows is where the rows are that are counted, by the paths of the pages that the navigation
+// leads to.
+var waitingRows = map[string]string{
+	"/exceptions": "/exceptions?state=needs", "/compensations": "/compensations?state=dead", "/approvals": string(link.YourApprovals),
+	"/attention": "/attention?matter=incident#now-title",
+}
 
 // waiting keeps what waits for operators: one query serves the pages of all of them.
 type waiting struct {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,8 +17,8 @@ import (
 
 // Attention is what needs an operator, and what needed one a while ago.
 type Attention struct {
-	// Lines are running incidents, and what is open in the lists of exceptions, disputes and
-	// proposals, in the order of byMoney.
+	// Lines are running incidents, what is open in the lists of exceptions and proposals, and
+	// open breakers and silent suppliers without an incident, in the order of byMoney.
 	Lines []Todo
 	More  bool             // there are more incidents than were read
 	Ended []alert.Incident // the latest first
@@ -46,12 +47,6 @@ func (b *Reader) Attention(ctx context.Context) (a Attention, err error) {
 	if a.More = len(running) > incidentsRead; a.More {
 		running = running[:incidentsRead]
 	}
-	var open []*breaker.Row
-	for _, r := range b.breakers.All() {
-		if r.Tripped() {
-			open = append(open, r)
-		}
-	}
 	risk, err := report.AtRisk(ctx, b.db)
 	if err != nil {
 		return a, err
@@ -63,11 +58,11 @@ func (b *Reader) Attention(ctx context.Context) (a Attention, err error) {
 	for i := range running {
 		a.Lines = append(a.Lines, h.line(&running[i], risk))
 	}
-	breakers, err := b.otherBreakers(ctx, open, a.Lines, risk)
+	without, err := b.withoutIncident(ctx, a.Lines, risk)
 	if err != nil {
 		return a, err
 	}
-	a.Lines = append(a.Lines, breakers...)
+	a.Lines = append(a.Lines, without...)
 	byMoney(a.Lines)
 	a.Ended, err = alert.Ended(ctx, b.db.Read, b.db.Now()-endedFor.Microseconds(), incidentsEnded)
 	return a, err
@@ -126,7 +121,7 @@ func (h *heldUp) line(i *alert.Incident, risk *report.Risk) Todo {
 	case alert.BreakerOpened:
 		of := h.recipients[i.Subject]
 		t.ID, t.Name = of.ID, of.Name
-		t.Sums = append(t.Sums, risk.Waiting[t.ID].Sums...)
+		t.Sums, t.Waits = slices.Clone(risk.Waiting[t.ID].Sums), risk.Waiting[t.ID].Orders()
 		return t
 	case alert.SupplierUnreachable:
 		if t.ID = h.suppliers[i.Subject]; t.ID == 0 {
@@ -148,37 +143,60 @@ func (t *Todo) addSums(i *alert.Incident) {
 	}
 }
 
-// otherBreakers returns the lines of open breakers that have no incident, such as when their
-// alert is off.
-func (b *Reader) otherBreakers(ctx context.Context, open []*breaker.Row, lines []Todo, risk *report.Risk) (all []Todo, err error) {
-	shown := map[int64]bool{}
-	for _, t := range lines {
-		if t.Matter == MatterIncident && (t.Kind == alert.BreakerOpened || t.Kind == alert.SupplierUnreachable) {
-			shown[t.ID] = true
+// withoutIncident returns the lines of open breakers and silent suppliers that have no incident,
+// such as when their alert is off.
+func (b *Reader) withoutIncident(ctx context.Context, incidents []Todo, risk *report.Risk) ([]Todo, error) {
+	has := func(rule string, id int64, code string) bool {
+		return slices.ContainsFunc(incidents, func(i Todo) bool {
+			return i.Matter == MatterIncident && i.Kind == rule && (id != 0 && i.ID == id || code != "" && i.Code == code)
+		})
+	}
+	all, err := b.openBreakers(ctx, risk, func(id int64) bool { return has(alert.BreakerOpened, id, "") })
+	if err != nil {
+		return nil, err
+	}
+	unreached, err := b.unreached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	silent, err := b.silentSuppliers(ctx)
+	unreached = slices.DeleteFunc(unreached, func(t Todo) bool { return has(alert.SupplierUnreachable, t.ID, "") })
+	silent = slices.DeleteFunc(silent, func(t Todo) bool { return has(alert.SupplierSilent, 0, t.Code) })
+	return slices.Concat(all, unreached, silent), err
+}
+
+// openBreakers returns the open breakers of recipients, without some, those with the most money
+// first.
+func (b *Reader) openBreakers(ctx context.Context, risk *report.Risk, without func(id int64) bool) (all []Todo, err error) {
+	var open []*breaker.Row
+	for _, r := range b.breakers.All() {
+		if r.Tripped() && !without(r.OwnerID) {
+			open = append(open, r)
 		}
 	}
-	var ids []int64
+	since, err := breaker.OpenSince(ctx, b.db, open)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range open {
-		if !shown[r.OwnerID] {
-			waits := risk.Waiting[r.OwnerID]
-			all = append(all, Todo{
-				Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(),
-				Sums: append([]report.Sum(nil), waits.Sums...), Oldest: r.ChangedAt,
-			})
-			ids = append(ids, r.OwnerID)
-		}
+		waits := risk.Waiting[r.OwnerID]
+		all = append(all, Todo{
+			Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(),
+			Sums: slices.Clone(waits.Sums), Oldest: since[r.Owner()],
+		})
 	}
+	slices.SortFunc(all, func(x, y Todo) int { return cmp.Compare(x.ID, y.ID) })
 	byMoney(all)
 	all = all[:min(len(all), incidentsRead)]
+	ids := make([]int64, len(all))
+	for i, t := range all {
+		ids[i] = t.ID
+	}
 	named, err := b.named(ctx, ids)
 	for i := range all {
 		all[i].Code, all[i].Name = named[all[i].ID].Code, named[all[i].ID].Name
 	}
-	if err != nil {
-		return nil, err
-	}
-	suppliers, err := b.unreached(ctx)
-	return append(all, slices.DeleteFunc(suppliers, func(t Todo) bool { return shown[t.ID] })...), err
+	return all, err
 }
 
 // IncidentDetail is one incident with what happened to it.

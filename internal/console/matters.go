@@ -8,35 +8,33 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
 )
 
-// Matter is the kind of a line in the to-do list.
+// Matter is what a line of what needs an operator is about.
 type Matter string
 
 // Matters.
 const (
-	MatterExceptions Matter = "exceptions"     // of one kind
-	MatterBreaker    Matter = "breaker"        // one merchant's, open
-	MatterBreakers   Matter = "other breakers" // of several merchants with less at risk
-	MatterSupplier   Matter = "supplier"       // a silent one
-	MatterUnreached  Matter = "unreachable"    // a supplier whose breaker is open
-	MatterAlerts     Matter = "alerts"         // of one rule
-	MatterApprovals  Matter = "approvals"      // proposals waiting for a second person
-	MatterIncident   Matter = "incident"       // one that runs; only in Attention
+	MatterExceptions Matter = "exceptions"  // of one kind
+	MatterBreaker    Matter = "breaker"     // one merchant's, open, without an incident
+	MatterSupplier   Matter = "supplier"    // a silent one without an incident
+	MatterUnreached  Matter = "unreachable" // a supplier whose breaker is open, without an incident
+	MatterApprovals  Matter = "approvals"   // proposals waiting for a second person
+	MatterIncident   Matter = "incident"    // one that runs, or ended a while ago
 )
 
 // Todo is one line of work for an operator.
 type Todo struct {
 	Matter
-	Kind       string // of exceptions, or the rule of alerts
+	Kind       string // of exceptions, or the rule of an incident
 	ID         int64  // of the merchant or supplier
-	Code, Name string // of the merchant or supplier; one of the subjects of alerts
-	Count      int64  // exceptions, alerts, breakers; for one breaker, the orders that wait
+	Code, Name string // of the merchant or supplier; the subject of an incident
+	Count      int64  // exceptions, proposals, firings of an incident; for a breaker, the orders that wait
+	Waits      int64  // of an incident about a recipient's breaker, the orders that wait
 	More       bool   // there are more than were counted
 	Sums       []report.Sum
 	Oldest     int64        // Unix µs
@@ -49,30 +47,11 @@ type Todo struct {
 // Several reports whether the line stands for several items, so that Oldest is that of the
 // oldest.
 func (t Todo) Several() bool {
-	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || (t.Matter == MatterAlerts || t.Matter == MatterApprovals) &&
-		t.Count > 1
+	return t.Matter == MatterExceptions || t.Matter == MatterApprovals && t.Count > 1
 }
 
-const (
-	// todoRows bounds the count of one kind.
-	todoRows = 1000
-	// todoBreakers is how many open breakers have their own line.
-	todoBreakers = 5
-)
-
-// Todo returns what needs an operator, in the order of byMoney.
-func (b *Reader) Todo(ctx context.Context) ([]Todo, error) {
-	var all []Todo
-	for _, read := range []func(context.Context) ([]Todo, error){b.todoApprovals, b.todoExceptions, b.todoBreakers, b.unreached, b.todoAlerts} {
-		some, err := read(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	byMoney(all)
-	return all, nil
-}
+// todoRows bounds the count of one kind.
+const todoRows = 1000
 
 // byMoney sorts by money, descending. Amounts in two currencies cannot be compared: currencies
 // are ranked by the number of lines with money in them, and each line is sorted by the
@@ -145,66 +124,6 @@ func older(a, b int64) int64 {
 	return a
 }
 
-// todoBreakers returns the open breakers by what waits for their merchants: the first ones on
-// their own lines, the rest on one.
-func (b *Reader) todoBreakers(ctx context.Context) ([]Todo, error) {
-	var open []*breaker.Row
-	for _, r := range b.breakers.All() {
-		if r.Tripped() {
-			open = append(open, r)
-		}
-	}
-	if len(open) == 0 {
-		return nil, nil
-	}
-	risk, err := report.AtRisk(ctx, b.db)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(open, func(x, y *breaker.Row) int { return cmp.Compare(x.OwnerID, y.OwnerID) })
-	all := make([]Todo, len(open))
-	for i, r := range open {
-		waits := risk.Waiting[r.OwnerID]
-		all[i] = Todo{Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(), Sums: waits.Sums, Oldest: r.ChangedAt}
-	}
-	byMoney(all)
-	if len(all) > todoBreakers+1 {
-		rest := Todo{Matter: MatterBreakers}
-		var sums report.Standing
-		for _, t := range all[todoBreakers:] {
-			rest.Count++
-			rest.Oldest = older(rest.Oldest, t.Oldest)
-			for _, s := range t.Sums {
-				sums.Add(s)
-			}
-		}
-		rest.Sums = sums.Sums
-		all = append(all[:todoBreakers], rest)
-	}
-	ids := make([]int64, len(all))
-	for i, t := range all {
-		ids[i] = t.ID
-	}
-	named, err := b.named(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for i, t := range all {
-		all[i].Code, all[i].Name = named[t.ID].Code, named[t.ID].Name
-		if t.Matter != MatterBreaker {
-			continue
-		}
-		opening, err := breaker.Opening(ctx, b.db, b.settings.Merchants().RecipientOf(t.ID))
-		if err != nil {
-			return nil, err
-		}
-		if opening != nil { // failed probes have changed the row since
-			all[i].Oldest = opening.At
-		}
-	}
-	return all, nil
-}
-
 // unreached returns the suppliers whose breaker is open, with the orders that wait for their answer.
 func (b *Reader) unreached(ctx context.Context) ([]Todo, error) {
 	var suppliers []SupplierHealth
@@ -233,26 +152,6 @@ func (b *Reader) unreached(ctx context.Context) ([]Todo, error) {
 	return all, nil
 }
 
-// todoAlerts returns the firing alerts by rule, and the silent suppliers one by one.
-func (b *Reader) todoAlerts(ctx context.Context) ([]Todo, error) {
-	firing, err := alert.FiringByRule(ctx, b.db.Read, alert.SupplierSilent)
-	if err != nil {
-		return nil, err
-	}
-	all, err := b.silentSuppliers(ctx, firing)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range firing {
-		silent := func(t Todo) bool { return t.Matter == MatterSupplier && t.Code == f.Subject }
-		if f.Rule == alert.SupplierSilent && slices.ContainsFunc(all, silent) {
-			continue
-		}
-		all = append(all, Todo{Matter: MatterAlerts, Kind: f.Rule, Code: f.Subject, Count: f.Count, Oldest: f.Oldest})
-	}
-	return all, nil
-}
-
 // flows returns the rule about silent suppliers, and the flow of each supplier over its window.
 func (b *Reader) flows(ctx context.Context) (rule alert.Rule, flows []report.Flow, err error) {
 	rules, err := alert.Rules(ctx, b.db.Read)
@@ -273,7 +172,11 @@ func isSilent(s supplier.Entry, f report.Flow, rule alert.Rule, firing []alert.F
 
 // silentSuppliers returns the suppliers whose flow currently violates the alert's rule, or
 // whose alert is still firing.
-func (b *Reader) silentSuppliers(ctx context.Context, firing []alert.Fires) ([]Todo, error) {
+func (b *Reader) silentSuppliers(ctx context.Context) ([]Todo, error) {
+	firing, err := alert.FiringByRule(ctx, b.db.Read, alert.SupplierSilent)
+	if err != nil {
+		return nil, err
+	}
 	rule, flows, err := b.flows(ctx)
 	if err != nil {
 		return nil, err

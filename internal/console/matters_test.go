@@ -73,11 +73,11 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		b := New(d, f.Settings, breakers)
 		lines := func() (got []string) {
 			t.Helper()
-			all, err := b.Todo(t.Context())
+			attention, err := b.Attention(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, x := range all {
+			for _, x := range attention.Lines {
 				line := fmt.Sprint(x.Matter, " ", x.Kind, x.Code, " ", x.Count, " ", x.Sums)
 				if x.Matter == MatterSupplier {
 					line += fmt.Sprintf(" usually %.0f", x.Flow.PerMinute())
@@ -96,8 +96,6 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 			"exceptions dispute_opened 1 [{USD 1 2500}]",
 			"exceptions malformed 1 []",
 			"supplier sp-main 0 [] usually 18",
-			"alerts queue_lengthdue 2 []",
-			"alerts success_rateall 1 []",
 		}
 		if got := lines(); !slices.Equal(got, want) {
 			t.Errorf("to do are\n%q\nwant\n%q", got, want)
@@ -106,7 +104,8 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		// A failed probe changed the breaker, but did not open it.
 		since := func() int64 {
 			t.Helper()
-			all, err := b.Todo(t.Context())
+			attention, err := b.Attention(t.Context())
+			all := attention.Lines
 			i := slices.IndexFunc(all, func(x Todo) bool { return x.Matter == MatterBreaker })
 			if err != nil || i < 0 {
 				t.Fatal(all, err)
@@ -123,7 +122,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		if got := since(); got != -900 {
 			t.Errorf("the breaker is open since %d", got)
 		}
-		// A supplier whose breaker is open is something to do, on both pages, with or without an alert.
+		// A supplier whose breaker is open is something to do, with or without an alert.
 		exec("INSERT INTO breakers (owner_id, owner_kind, state, changed_at, updated_at) VALUES (?, 'supplier', 'open', ?, ?)", sp.ID, now-6, now)
 		want = slices.Insert(want, 5, "unreachable sp-main 0 []")
 		if got := lines(); !slices.Equal(got, want) {
@@ -139,18 +138,6 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, 'sp-main', 'firing', 1, 1, 5, 5)", d.NewID(), alert.SupplierSilent)
 		if got := lines(); !slices.Equal(got, want) {
 			t.Errorf("with its alert: %q", got)
-		}
-		// Of many open breakers those with the least money share a line.
-		for i := int64(1); i <= 7; i++ {
-			open(900+i, 100*i)
-		}
-		if err := breakers.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		got := lines()
-		if n := len(slices.DeleteFunc(slices.Clone(got), func(l string) bool { return l[:8] != "breaker " })); n != todoBreakers ||
-			!slices.Contains(got, "other breakers  3 [{CNY 9 600}]") {
-			t.Errorf("many breakers: %q", got)
 		}
 	})
 }
@@ -179,9 +166,9 @@ func TestOnlyAFlowCanBeSilent(t *testing.T) {
 					}
 				}
 			}
-			all, err := b.Todo(t.Context())
-			if err != nil || len(all) != want {
-				t.Errorf("%s: %+v, %v", what, all, err)
+			attention, err := b.Attention(t.Context())
+			if err != nil || len(attention.Lines) != want {
+				t.Errorf("%s: %+v, %v", what, attention.Lines, err)
 			}
 		}
 		since := func(from, n int64) func(int64) int64 {

@@ -13,17 +13,15 @@ type Viewer struct {
 	Decides func(*Approval) bool // they may decide a proposal now; nil = none
 }
 
-// Todo leaves out the alerts that the viewer may not read and the proposals that another person has to
-// decide. Proposals come first: somebody waits for this very person.
+// Todo leaves out the proposals that another person has to decide. Those that wait for the viewer come
+// first.
 func (v Viewer) Todo(all []Todo) []Todo {
 	var shown []Todo
 	for _, t := range all {
-		if t.Matter == MatterApprovals {
-			if t = t.Proposals.For(v.Decides); t.Count > 0 {
-				shown = append([]Todo{t}, shown...)
-			}
-		} else if t.Matter != MatterAlerts || v.Alerts {
+		if t.Matter != MatterApprovals {
 			shown = append(shown, t)
+		} else if t = t.Proposals.For(v.Decides); t.Count > 0 {
+			shown = append([]Todo{t}, shown...)
 		}
 	}
 	return shown
@@ -107,7 +105,7 @@ func (a Attention) Parts(v Viewer, f AttentionFilter, title func(Todo) string) (
 		case !v.Alerts:
 			// Open breakers are on the pages of merchants too; one that is calm has closed.
 			if i.Rule == alert.BreakerOpened && i.ClearedAt == nil {
-				t.Incident, t.Matter, t.Count = nil, MatterBreaker, 0
+				t.Incident, t.Matter, t.Count = nil, MatterBreaker, t.Waits
 				add(&parts.Now, t)
 			}
 		case i.State == alert.Acknowledged:

@@ -41,6 +41,11 @@ func NewAttention(p *ui.Page, a console.Attention, v console.Viewer, f console.A
 	return AttentionData{AttentionParts: a.Parts(v, f, title), Filter: f, More: a.More, Alerts: v.Alerts}
 }
 
+// nowRows is where the lines are that need an operator now.
+func (d AttentionData) nowRows() string {
+	return strings.TrimSuffix("/attention?"+d.Filter.Values().Encode(), "?") + "#now-title"
+}
+
 // empty reports whether no line is shown.
 func (d AttentionData) empty() bool {
 	return len(d.Now)+len(d.InHand)+len(d.Snoozed)+len(d.Ended) == 0
@@ -108,21 +113,27 @@ type attentionLine struct {
 func attentionLook(p *ui.Page, t console.Todo) attentionLine {
 	i := t.Incident
 	if i == nil {
-		l := lineOf(p, t)
-		if t.Matter == console.MatterBreaker && t.Count == 0 {
-			l.note = ""
-		}
-		return attentionLine{l, "t-bad"}
+		return attentionLine{lineOf(p, t), "t-bad"}
 	}
 	l := todoLine{
 		icon: incidentIcon(i.Rule), title: p.T(tIncidentLine, titleOf(p, i.Rule), cmp.Or(t.Name, wording.AlertSubject(p, i.Subject))),
 		href: incidentLink(i.ID),
+	}
+	switch {
+	case !i.Runs(): // its sums are of its last alert
+	case i.Rule == alert.BreakerOpened:
+		l.rows = link.Unnotified(t.Code)
+	case i.Rule == alert.SupplierUnreachable:
+		l.rows = link.Awaited(t.Code)
 	}
 	if i.Firings > 1 {
 		l.note = p.T(tFiredTimes, ui.Count(i.Firings))
 	}
 	if i.Runs() && i.ClearedAt != nil {
 		l.note = p.T(tCalmSince, p.Short(*i.ClearedAt))
+	}
+	if t.Waits > 0 {
+		l.note = strings.TrimPrefix(l.note+" · "+p.T(tTodoParked, ui.Count(t.Waits)), " · ")
 	}
 	tone := "t-bad"
 	if i.State != alert.Open {
@@ -283,7 +294,7 @@ func rowsOf(t console.Todo) (templ.SafeURL, text.Text) {
 	case alert.SlowMerchant:
 		return templ.URL("/notifications?merchant=" + code), text.Notifications
 	case alert.SupplierUnreachable:
-		return templ.URL("/orders?awaits=" + code), tRowsAwaiting
+		return link.Awaited(t.Code), tRowsAwaiting
 	case alert.SupplierSilent:
 		return templ.URL("/callbacks?supplier=" + code), text.Callbacks
 	case alert.StuckOrders:

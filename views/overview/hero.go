@@ -14,12 +14,8 @@ import (
 )
 
 func minorOf(s report.Standing, currency string) int64 {
-	for _, m := range s.Sums {
-		if m.Currency == currency {
-			return m.Minor
-		}
-	}
-	return 0
+	main, _ := sumIn(s, currency)
+	return main.Minor
 }
 
 // hourAgo is how much more is at risk in a currency than an hour ago; false where that
@@ -76,7 +72,20 @@ func pastTotal(then report.Past) (s report.Standing) {
 	return s
 }
 
-// heroCurrency is the currency of the curve and of the split: the one with the most orders now
+// sumIn is the sum in a currency, and those in others with orders.
+func sumIn(s report.Standing, currency string) (main report.Sum, others []report.Sum) {
+	main.Currency = currency
+	for _, m := range s.Sums {
+		if m.Currency == currency {
+			main = m
+		} else if m.Orders > 0 {
+			others = append(others, m)
+		}
+	}
+	return main, others
+}
+
+// heroCurrency is the currency of the sum, its parts, the curve and the split: the one with the most orders now
 // or, while nothing is at risk, when something last was.
 func heroCurrency(r *console.Risk) string {
 	main, _ := ui.LeadSum(r.Total)

@@ -3,7 +3,6 @@ package overview
 import (
 	"strings"
 
-	"backstop/internal/alert"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/views/link"
@@ -20,28 +19,23 @@ const todoLines = 6
 type todoLine struct {
 	icon, title, note string
 	href              templ.SafeURL
+	rows              templ.SafeURL // exactly the rows with the line's count and sums; "" = none
 }
 
 func lineOf(p *ui.Page, t console.Todo) todoLine {
+	count := ui.Count(t.Count) + ui.Plus(t.More)
 	switch t.Matter {
 	case console.MatterBreaker:
 		return todoLine{
-			"zap-off", p.T(tTodoBreaker, wording.MerchantName(t.Name, t.Code, t.ID)), p.T(tTodoParked, ui.Count(t.Count)),
-			link.Merchant(t.Code),
+			icon: "zap-off", title: p.T(tTodoBreaker, wording.MerchantName(t.Name, t.Code, t.ID)), note: p.T(tTodoParked, count),
+			href: link.Merchant(t.Code), rows: link.Unnotified(t.Code),
 		}
 	case console.MatterApprovals:
-		return todoLine{"users", p.T(tTodoApprovals, ui.Count(t.Count)+ui.Plus(t.More)), "", "/approvals?state=waiting"}
-	case console.MatterBreakers:
-		return todoLine{"zap-off", p.T(tTodoBreakers, ui.Count(t.Count)), "", "/merchants"}
-	case console.MatterAlerts:
-		title := p.T(tTodoAlert, alert.Title(t.Kind, p.Language), wording.AlertSubject(p, t.Code))
-		if t.Count > 1 {
-			title = p.T(tTodoAlerts, alert.Title(t.Kind, p.Language), ui.Count(t.Count))
-		}
-		return todoLine{"bell-ring", title, "", "/attention"}
+		return todoLine{icon: "users", title: p.T(tTodoApprovals, count), href: link.YourApprovals, rows: link.YourApprovals}
 	case console.MatterUnreached:
 		return todoLine{
-			"zap-off", p.T(tTodoUnreached, t.Code), p.T(tTodoAwaits, ui.Count(t.Count)+ui.Plus(t.More)), link.Supplier(t.Code),
+			icon: "zap-off", title: p.T(tTodoUnreached, t.Code), note: p.T(tTodoAwaits, count),
+			href: link.Supplier(t.Code), rows: link.Awaited(t.Code),
 		}
 	case console.MatterSupplier:
 		usual, window := strings.TrimSuffix(ui.PerSecond(t.Flow.PerMinute()), ".0"), int64(t.Flow.Span.Minutes())
@@ -49,11 +43,15 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 		if t.Flow.Now == 0 {
 			note = p.T(tTodoSilent, usual, int64(t.Silent.Minutes()))
 		}
-		return todoLine{"webhook", p.T(tTodoSupplier, t.Code), note, templ.URL("/callbacks?supplier=" + link.Query(t.Code))}
+		return todoLine{
+			icon: "webhook", title: p.T(tTodoSupplier, t.Code), note: note,
+			href: templ.URL("/callbacks?supplier=" + link.Query(t.Code)),
+		}
 	}
+	rows := templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")
 	return todoLine{
-		wording.ExceptionIcon(t.Kind), p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)), "",
-		templ.URL("/exceptions?kind=" + t.Kind + "&state=needs"),
+		icon: wording.ExceptionIcon(t.Kind), title: p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)),
+		href: rows, rows: rows,
 	}
 }
 
@@ -65,12 +63,9 @@ var (
 	tTodoUnreached = text.Text{ZH: "渠道 %s 已熔断，查单暂停", EN: "Supplier %s cannot be reached: its breaker is open"}
 	tTodoAwaits    = text.Text{ZH: "%s 笔订单等待查单", EN: "%s orders wait for its answer"}
 	tTodoApprovals = text.Text{ZH: "%s 项待您复核", EN: "Proposals that wait for you: %s"}
-	tTodoMore      = text.Text{ZH: "还有 %s 项", EN: "%s more"}
+	tTodoAll       = text.Text{ZH: "查看全部 %s%s 项", EN: "Show all %s%s"}
 	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
-	tTodoBreakers  = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}
 	tTodoParked    = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}
-	tTodoAlert     = text.Text{ZH: "告警：%s（%s）", EN: "Alert: %s (%s)"}
-	tTodoAlerts    = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
 	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
 	tTodoSilent    = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
 	tTodoFlow      = text.Text{

@@ -35,6 +35,7 @@ type menuSection struct {
 	current bool
 	count   int64 // what waits for the person in all of them; more: at least that
 	more    bool
+	rows    string // where these are listed; "" = on several pages
 }
 
 // menu is the navigation; sections without a page that the person may open are left out.
@@ -45,6 +46,9 @@ func (p *Page) menu() (all []menuSection) {
 			for _, m := range p.Menu {
 				if m.Path == path {
 					x.tabs = append(x.tabs, m)
+					if m.Count > 0 {
+						x.rows = map[bool]string{true: m.Rows}[x.count == 0]
+					}
 					x.current, x.more, x.count = x.current || m.Current, x.more || m.More, x.count+m.Count
 				}
 			}

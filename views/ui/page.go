@@ -53,9 +53,10 @@ type MenuItem struct {
 	Icon    string
 	Label   text.Text
 	Current bool
-	// Count is how many rows behind it wait for the viewer; More: there are more than that.
+	// Count is how many rows wait for the viewer; More: there are more than that. Rows is where they are.
 	Count int64
 	More  bool
+	Rows  string
 }
 
 // T is a text in the person's language.

@@ -214,8 +214,8 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		}
 		shows(xu, at, true, "It took effect", "compared with their console", "bo", hash)
 		shows(bo, at, false, at+"/approve", at+"/reject", at+"/again")
-		if todo, err := h.Console.Todo(t.Context()); err != nil ||
-			slices.ContainsFunc(todo, func(x console.Todo) bool { return x.Matter == console.MatterApprovals }) {
+		if attention, err := h.Console.Attention(t.Context()); err != nil ||
+			slices.ContainsFunc(attention.Lines, func(x console.Todo) bool { return x.Matter == console.MatterApprovals }) {
 			t.Errorf("a proposal still waits: %v", err)
 		}
 		shows(bo, x, true, "xu → bo", "Decided by", "Resolved")

@@ -1,14 +1,12 @@
 package console
 
 import (
-	"fmt"
 	"html"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
@@ -127,79 +125,6 @@ func TestCausesLeadToTheirRows(t *testing.T) {
 			if totals := totalsOf(t, h, cookie, c.path, totalsForm); len(all) < 3 || !slices.Equal(all, totals) {
 				t.Errorf("%s: the causes have %v, the totals %v", c.path, all, totals)
 			}
-		}
-	})
-}
-
-var (
-	numberForm  = regexp.MustCompile(`<a [^>]*href="([^"]+)"[^>]*>\s*([\d,]+)(\+?)\s*</a>`)
-	sectionForm = `(?s)aria-labelledby="%s".*?</section>`
-)
-
-// rowsBehind returns how many rows the target of a number has: of a list, or of the table that
-// the link points into.
-func (h *harness) rowsBehind(t *testing.T, cookie, target string) int64 {
-	t.Helper()
-	path, part, found := strings.Cut(target, "#")
-	if !found {
-		return h.matching(t, cookie, target)
-	}
-	section := regexp.MustCompile(fmt.Sprintf(sectionForm, part)).FindString(h.Page(t, cookie, path).Body)
-	_, rows, _ := strings.Cut(section, "<tbody>")
-	return int64(strings.Count(rows, "<tr>"))
-}
-
-// TestNumbersLeadToTheirRows follows every number of a page that is a link: what it leads to has
-// as many rows.
-func TestNumbersLeadToTheirRows(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := openOn(t, d)
-		seedCauses(t, d)
-		h.InTrouble(t)
-		for i, action := range []string{"accept_late", "accept_late", "accept_late", "refund"} { // those that the report tells
-			at := time.Date(2026, 11, 20, 1+i, 0, 0, 0, time.UTC).UnixMicro()
-			change(t, d,
-				"INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at, decided_at)"+
-					" VALUES (?, ?, 'exception', 'x', '', 1, 1000, 'CNY', '{}', 'because of a test', '', 'h', 1, 2, 'done', ?, ?, ?)",
-				db.IDAt(at), action, at, at, at)
-		}
-		cookie := h.SignIn(t, access.Lead)
-		for _, c := range []struct {
-			path string
-			want []string // parts of the addresses that its numbers lead to
-		}{
-			{"/", []string{"merchant=m1&risk=untold"}},
-			{"/merchants", []string{"merchant=m1&risk=untold"}},
-			{"/suppliers/wx", []string{"outcome=wrong_address", "outcome=bad_signature"}},
-			{"/reports", []string{"/approvals?decided=2026-11-20", "#suppliers-title", "#merchants-title"}},
-			{"/compensations", []string{"/compensations?"}},
-			{"/analytics", []string{"kind=amount_mismatch&state=waiting", "kind=unknown_order&state=waiting"}},
-		} {
-			var targets []string
-			for _, link := range numberForm.FindAllStringSubmatch(h.Page(t, cookie, c.path).Body, -1) {
-				target := html.UnescapeString(link[1])
-				if strings.Contains(target, "window=1h") {
-					continue // a rate, which leads to what it is the rate of
-				}
-				targets = append(targets, target)
-				if n, rows := plainCount(t, link[2]), h.rowsBehind(t, cookie, target); rows != n || link[3] != "" {
-					t.Errorf("%s: the number %s%s leads to %d rows of %s", c.path, link[2], link[3], rows, target)
-				}
-			}
-			for _, want := range c.want {
-				if !slices.ContainsFunc(targets, func(target string) bool { return strings.Contains(target, want) }) {
-					t.Errorf("%s: no number leads to %s, but to %q", c.path, want, targets)
-				}
-			}
-		}
-		body := h.Page(t, cookie, "/merchants/m1").Body
-		parked := regexp.MustCompile(`<a href="([^"]*status=parked[^"]*)">[^<]*?([\d,]+)[^<]*</a>`).FindStringSubmatch(body)
-		if parked == nil {
-			t.Fatal("the parked notifications of a merchant lead nowhere")
-		}
-		if rows := h.matching(t, cookie, html.UnescapeString(parked[1])); rows != plainCount(t, parked[2]) {
-			t.Errorf("%s parked, %s has %d rows", parked[2], parked[1], rows)
 		}
 	})
 }

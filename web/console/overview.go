@@ -97,8 +97,10 @@ func (s *handlers) topics() []topic {
 			}, err
 		}},
 		{Name: "todo", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
-			v, err := s.Console.Todo(ctx)
-			return func(p *ui.Page) templ.Component { return overview.TodoPanel(p, v, s.system(p)) }, err
+			v, err := s.Console.Attention(ctx)
+			return func(p *ui.Page) templ.Component {
+				return overview.TodoPanel(p, overview.NewAttention(p, v, s.viewer(p), console.AttentionFilter{}))
+			}, err
 		}},
 		{Name: "merchants-health", Every: 5 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Health(ctx)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
@@ -200,8 +201,11 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	if err := h.Breakers.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	change(t, h.DB,
-		"INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (9, 'queue_length', 'due', 'firing', 2000, 1, ?, 0)", h.DB.Now())
+	if _, err := h.DB.NewInsert().Model(&alert.Incident{
+		ID: 9, Rule: alert.QueueLength, Subject: "due", State: alert.Open, Firings: 1, OpenedAt: h.DB.Now(), FiredAt: h.DB.Now(), Version: 1,
+	}).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	change(t, h.DB,
 		"INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", h.DB.Now())
 	todo := func(cookie string) string {
@@ -212,7 +216,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	list, last := todo(h.SignIn(t, access.Ops)), -1
 	for _, want := range []string{
 		"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1",
-		"¥25.00", "Alert: a queue is too long (due)", `href="/attention"`,
+		"¥25.00", "A queue is too long: due", `href="/attention/9"`,
 	} {
 		at := strings.Index(list, want)
 		if at < last {
@@ -220,7 +224,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 		}
 		last = at
 	}
-	if list := todo(h.SignIn(t, access.Viewer)); strings.Contains(list, "/alerts") || !strings.Contains(list, "Breaker open") {
+	if list := todo(h.SignIn(t, access.Viewer)); strings.Contains(list, "/attention/9") || !strings.Contains(list, "Breaker open") {
 		t.Error("a viewer is led to alerts, or to no breaker")
 	}
 }

@@ -12,14 +12,11 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/money"
-	"backstop/internal/console"
 	"backstop/internal/report"
-	"backstop/views/ui"
 )
 
 var (
 	totalsForm = regexp.MustCompile(`(?s)<span class="totals">.*?</footer>`)
-	fundsForm  = regexp.MustCompile(`(?s)<p class="body">.*?</p>`)
 	moneyForm  = regexp.MustCompile(`<data class="money" value="([^"]*)">`)
 )
 
@@ -37,15 +34,6 @@ func totalsOf(t *testing.T, h *harness, cookie, path string, form *regexp.Regexp
 
 func plainMoney(minor int64, currency string) string {
 	return strconv.FormatInt(minor, 10) + " " + currency
-}
-
-func plainSums(sums []report.Sum) []string {
-	var all []string
-	for _, s := range sums {
-		all = append(all, plainMoney(s.Minor, s.Currency))
-	}
-	slices.Sort(all)
-	return all
 }
 
 // seedRisk writes money in every part of the money at risk, in several currencies.
@@ -69,48 +57,6 @@ func seedRisk(t *testing.T, d *db.DB) {
 		change(t, d, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, ?, ?, ?)", s.Currency, s.Orders,
 			s.Minor)
 	}
-}
-
-// TestTotalsAgreeWithTheTilesThatLeadToThem follows each tile that has money to its list: both
-// say the same sums, to the cent and for each currency.
-func TestTotalsAgreeWithTheTilesThatLeadToThem(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := openOn(t, d)
-		seedRisk(t, d)
-		cookie := h.SignIn(t, access.Lead)
-		compare := func(path string, sums []report.Sum, form *regexp.Regexp) {
-			t.Helper()
-			want := plainSums(sums)
-			if got := totalsOf(t, h, cookie, path, form); len(want) == 0 || !slices.Equal(got, want) {
-				t.Errorf("%s has the totals %v, its tile %v", path, got, want)
-			}
-		}
-		risk, err := h.Console.Risk(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, part := range report.Parts {
-			compare(ui.RiskParts[part].Href, risk.Parts[part].Sums, totalsForm)
-		}
-		for part, s := range risk.Funds {
-			compare("/accounts?part="+string(part), s.Sums, fundsForm)
-		}
-		todo, err := h.Console.Todo(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		kinds := 0
-		for _, line := range todo {
-			if line.Matter == console.MatterExceptions && len(line.Sums) > 0 {
-				kinds++
-				compare("/exceptions?kind="+line.Kind+"&state=needs", line.Sums, totalsForm)
-			}
-		}
-		if kinds < 2 {
-			t.Errorf("%d kinds of exceptions with money", kinds)
-		}
-	})
 }
 
 // TestEveryListWithMoneyHasTotals compares each list's row of totals with the rows themselves.

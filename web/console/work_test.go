@@ -341,11 +341,11 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 			t.Errorf("the kinds add up to %d %s, the part is %d", whole[s.Currency], s.Currency, s.Minor)
 		}
 	}
-	todo, err := h.Console.Todo(t.Context())
-	if err != nil || len(todo) < 3 {
-		t.Fatalf("to do are %v, %v", todo, err)
+	attention, err := h.Console.Attention(t.Context())
+	if err != nil || len(attention.Lines) < 3 {
+		t.Fatalf("to do are %v, %v", attention.Lines, err)
 	}
-	for _, x := range todo {
+	for _, x := range attention.Lines {
 		if x.Matter == console.MatterApprovals {
 			for role, sees := range map[string]bool{
 				access.Lead: true, access.Finance: false,
@@ -353,7 +353,7 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 			} { // a lead takes on what is not verified
 				page := h.Page(t, h.SignIn(t, role), "/?lang=en").Body
 				if len(x.Proposals.Rows) != 1 || sees != (strings.Contains(page, "Proposals that wait for you: 1") &&
-					strings.Contains(page, `href="/approvals?state=waiting"`)) {
+					strings.Contains(page, `href="/approvals#yours"`)) {
 					t.Errorf("the overview leads a %s to the %d proposals that wait: want %t", role, len(x.Proposals.Rows), sees)
 				}
 			}
