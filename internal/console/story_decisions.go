@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"backstop/internal/approval"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 )
 
@@ -13,6 +14,16 @@ import (
 type Decision struct {
 	approval.Approval
 	MakerName, CheckerName string // "" = a command, or not decided yet
+}
+
+// waitingAbout returns the proposal about an exception that waits for a second person; nil = none.
+func (s *Story) waitingAbout(x *exception.Item) *Decision {
+	for _, i := range s.Items {
+		if d := i.Proposal; d != nil && d.State == approval.Waiting && d.Object == ExceptionObject && d.ObjectID == ExceptionID(x.ID) {
+			return d
+		}
+	}
+	return nil
 }
 
 // Decision returns the item's link of a decision; nil = none.

@@ -57,6 +57,7 @@ const overdueAfter = 30 * time.Second
 type Why struct {
 	Rule      Rule
 	Exception *exception.Item
+	Proposal  *Decision // about the exception, waiting for a second person; nil = none
 	Delivery  *notify.Delivery
 	At        int64 // when it continues automatically, or should have; 0 = never
 	Attempts  int   // total attempts in the merchant's schedule
@@ -94,7 +95,7 @@ func (b *Reader) whyOrder(s *Story, now int64) Why {
 	dead := s.Dead != nil && (s.Order.Status.Open() || s.Dead.Kind != compensation.Rerun)
 	for i := range s.Exceptions {
 		if x := &s.Exceptions[i]; x.State.Open() && x.Kind != exception.NotifyExhausted && (x.Kind != exception.CompensationDead || !dead) {
-			return Why{Rule: WhyException, Exception: x, Fired: firedBy[x.Kind]}
+			return Why{Rule: WhyException, Exception: x, Proposal: s.waitingAbout(x), Fired: firedBy[x.Kind]}
 		}
 	}
 	if dead {

@@ -33,9 +33,11 @@ type StoryData struct {
 	Offers     []approval.Offer
 	ProposeKey string
 	Proposals  []console.Approval
-	Unmask     panel.Unmask
-	Print      bool // for paper: everything is open
-	timeline        // set by fitted
+	// Approvers returns the roles that may approve a proposal.
+	Approvers func(*approval.Approval) []string
+	Unmask    panel.Unmask
+	Print     bool // for paper: everything is open
+	timeline       // set by fitted
 }
 
 // decisions are where decisions about the order are proposed.
@@ -200,8 +202,10 @@ func repeatOf(s *console.Story, c *console.Callback) *console.Callback {
 func moneyState(s *console.Story) ui.State {
 	o := s.Order
 	switch {
-	case len(held(s)) > 0:
+	case len(s.Received().Unbooked) > 0:
 		return ui.State{Kind: "bad", Icon: "scale", Label: tHeldMore}
+	case len(s.Received().Held) > 0:
+		return ui.State{Kind: "warn", Icon: "scale", Label: tInSuspense}
 	case len(takenBack(s)) > 0:
 		return ui.State{Kind: "warn", Icon: "scale", Label: tTakenMore}
 	case o.PaidAmount == 0:
@@ -255,6 +259,7 @@ var (
 	tDiffers     = text.Text{ZH: "不符", EN: "Differs"}
 	tUnpaid      = text.Text{ZH: "未付", EN: "Unpaid"}
 	tHeldMore    = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
+	tInSuspense  = text.Text{ZH: "有款项挂账", EN: "Held in suspense"}
 	tTakenMore   = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
 	tCalled      = text.Text{ZH: "调用渠道", EN: "Called the supplier"}
 	tEvidenceGet = text.Text{ZH: "导出证据", EN: "Export evidence"}

@@ -10,7 +10,14 @@ func (s StoryData) money() []ui.Fact {
 	o, m := s.Order, s.Money
 	facts := []ui.Fact{
 		ui.MoneyFact(text.Payable, o.Amount, o.Currency),
-		ui.MoneyFact(text.PaidSum, o.PaidAmount, o.Currency),
+	}
+	if got := s.Received(); got.Apart() {
+		for _, sum := range got.Sums(o.Currency) {
+			facts = append(facts, ui.MoneyFact(tReceived, sum.Minor, sum.Currency))
+		}
+		facts = append(facts, ui.MoneyFact(tInOrder, got.InOrder, o.Currency))
+	} else {
+		facts = append(facts, ui.MoneyFact(text.PaidSum, o.PaidAmount, o.Currency))
 	}
 	if o.PaidAmount == 0 {
 		return facts
@@ -34,17 +41,20 @@ func (s StoryData) money() []ui.Fact {
 
 // Texts of this page.
 var (
-	tExpires      = text.Text{ZH: "到期", EN: "Expires"}
-	tMoneyCheck   = text.Text{ZH: "资金核对", EN: "Money check"}
-	tDifference   = text.Text{ZH: "差额", EN: "Difference"}
-	tHeldTitle    = text.Text{ZH: "渠道有、账上没有", EN: "At the supplier, not in the books"}
-	tTakenTitle   = text.Text{ZH: "账上有、渠道已退或在争议", EN: "In the books, refunded or disputed at the supplier"}
-	tItems        = text.Text{ZH: "商品", EN: "Items"}
-	tCloseReason  = text.Text{ZH: "关闭原因", EN: "Close reason"}
-	tAttemptsList = text.Text{ZH: "通知", EN: "Notifications"}
-	tLedgerNone   = text.Text{ZH: "这笔订单还没有记账。", EN: "Nothing is booked for this order."}
-	tJournal      = text.Text{ZH: "凭证", EN: "Journal"}
-	tLedgerSum    = text.Text{ZH: "合计", EN: "Sum"}
+	tExpires       = text.Text{ZH: "到期", EN: "Expires"}
+	tMoneyCheck    = text.Text{ZH: "资金核对", EN: "Money check"}
+	tDifference    = text.Text{ZH: "差额", EN: "Difference"}
+	tReceived      = text.Text{ZH: "渠道实收", EN: "Received"}
+	tInOrder       = text.Text{ZH: "计入订单", EN: "In the order"}
+	tSuspenseTitle = text.Text{ZH: "挂账，未计入订单", EN: "Held in suspense, not in the order"}
+	tHeldTitle     = text.Text{ZH: "渠道有、账上没有", EN: "At the supplier, not in the books"}
+	tTakenTitle    = text.Text{ZH: "账上有、渠道已退或在争议", EN: "In the books, refunded or disputed at the supplier"}
+	tItems         = text.Text{ZH: "商品", EN: "Items"}
+	tCloseReason   = text.Text{ZH: "关闭原因", EN: "Close reason"}
+	tAttemptsList  = text.Text{ZH: "通知", EN: "Notifications"}
+	tLedgerNone    = text.Text{ZH: "这笔订单还没有记账。", EN: "Nothing is booked for this order."}
+	tJournal       = text.Text{ZH: "凭证", EN: "Journal"}
+	tLedgerSum     = text.Text{ZH: "合计", EN: "Sum"}
 )
 
 // asideRows is how many rows the lists beside a story have.

@@ -47,20 +47,11 @@ func rawPath(no string, c *console.Callback) templ.SafeURL {
 	return orderPath(no, "events/"+strconv.FormatInt(c.ID, 36)+"/_raw")
 }
 
-// held are the open exceptions of the order by which the supplier holds money that
-// is not in the books.
-func held(s *console.Story) []exception.Item { return unsettled(s, exception.IsHeld) }
-
-// takenBack are those by which the supplier gave back, or may have to, what is in
-// the books.
-func takenBack(s *console.Story) []exception.Item {
-	return unsettled(s, func(kind string) bool { return exception.CarriesMoney(kind) && !exception.IsHeld(kind) })
-}
-
-// unsettled are the order's open exceptions of some kinds that have an amount.
-func unsettled(s *console.Story, of func(kind string) bool) (all []exception.Item) {
+// takenBack are the open exceptions by which the supplier gave back, or may have to, what is in the
+// books.
+func takenBack(s *console.Story) (all []exception.Item) {
 	for _, x := range s.Exceptions {
-		if of(x.Kind) && x.State.Open() && x.Currency != "" && x.Amount != 0 {
+		if exception.CarriesMoney(x.Kind) && !exception.IsHeld(x.Kind) && x.State.Open() && x.Currency != "" && x.Amount != 0 {
 			all = append(all, x)
 		}
 	}
@@ -113,7 +104,8 @@ func ledgerSums(s *console.Story) (sums []ledgerSum) {
 // takenLater are the kinds of lines that change what the merchant has of a payment.
 var takenLater = []fact.Kind{fact.KindFee, fact.KindRefund, fact.KindRefundFailed, fact.KindDispute, fact.KindDisputeWon}
 
-// ledgerState compares what the merchant was credited with what was paid, without fees, refunds and disputes.
+// ledgerState compares the entries with what was received: what the merchant was credited, without
+// fees, refunds and disputes, and what is held.
 func ledgerState(s *console.Story) ui.State {
 	var credited int64
 	own := ledger.MerchantAccount(s.Merchant.Code)
@@ -127,15 +119,25 @@ func ledgerState(s *console.Story) ui.State {
 			credited -= t.Amount
 		}
 	}
-	if credited == s.Order.PaidAmount {
-		return ui.State{Kind: "ok", Icon: "check", Label: tLedgerRight}
+	got := s.Received()
+	right := credited == got.InOrder && !slices.ContainsFunc(got.Held, func(x exception.Item) bool {
+		return !slices.ContainsFunc(s.Transfers, func(t ledger.Line) bool {
+			return t.Ref == x.HeldRef && t.Amount == x.Amount && t.Currency == x.Currency
+		})
+	})
+	switch {
+	case !right:
+		return ui.State{Kind: "bad", Icon: "scale", Label: tLedgerWrong}
+	case len(got.Held) > 0:
+		return ui.State{Kind: "ok", Icon: "check", Label: tLedgerHeld}
 	}
-	return ui.State{Kind: "bad", Icon: "scale", Label: tLedgerWrong}
+	return ui.State{Kind: "ok", Icon: "check", Label: tLedgerRight}
 }
 
 // Texts of this page.
 var (
 	tLedgerRight = text.Text{ZH: "等于实付", EN: "Equals the amount paid"}
+	tLedgerHeld  = text.Text{ZH: "与实收一致", EN: "Equals what was received"}
 	tRefundsHeld = text.Text{ZH: "退款冻结中", EN: "Held for refunds"}
-	tLedgerWrong = text.Text{ZH: "与实付不符", EN: "Differs from the amount paid"}
+	tLedgerWrong = text.Text{ZH: "与实收不符", EN: "Differs from what was received"}
 )

@@ -44,7 +44,11 @@ func whyTexts(p *ui.Page, s StoryData) (what, then string) {
 	w := s.Why
 	switch w.Rule {
 	case console.WhyException:
-		return exceptionText(p, s.Order, w.Exception)
+		what, then = exceptionText(p, s.Order, w.Exception)
+		if a := w.Proposal; a != nil {
+			then = p.T(tWhyProposed, p.T(wording.Action(a.Action)), wording.Actor(a.MakerName), p.Roles(s.Approvers(&a.Approval)), p.Full(a.ExpiresAt))
+		}
+		return what, then
 	case console.WhyDead:
 		return p.T(tWhyDead, p.T(wording.CompensationKind(w.Dead.Kind)), w.Dead.Attempts),
 			p.T(tWhyDeadHow, p.T(wording.CompensationClass(string(w.Dead.LastClass))))
@@ -190,6 +194,10 @@ var (
 	tWhyExceptionNow = text.Text{
 		ZH: "不会自动处理，订单状态不变。需要人工处理：决定退款还是入账。",
 		EN: "Nothing happens automatically, and the order does not change. A person is needed now: refund the money or accept it.",
+	}
+	tWhyProposed = text.Text{
+		ZH: "%[2]s 已提议“%[1]s”，等待%[3]s复核，至 %[4]s 为止；在此之前订单状态不变。",
+		EN: "%[2]s has proposed: %[1]s. It waits for %[3]s until %[4]s; the order does not change before.",
 	}
 	tWhyNext       = text.Text{ZH: "下一步", EN: "Next"}
 	tWhyBreaker    = text.Text{ZH: "商户已熔断（%s），通知已挂起", EN: "The merchant's breaker is open (%s); the notification waits"}

@@ -186,6 +186,8 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		shows(xu, "/", false, "Proposals that wait")
 		shows(xu, x, false, `name="action"`, x+"/assign")
 		shows(xu, x, true, "waits for a second person", `href="`+at+`"`)
+		shows(xu, "/orders/2026112000000003", true, "xu has proposed: Accept the amount paid. It waits for lead until")
+		shows(xu, "/orders/2026112000000003", false, "A person is needed now: refund the money or accept it")
 		hash := formOf(t, h.Page(t, bo, at).Body, at+"/approve")[3]
 		if len(hash) != 64 {
 			t.Fatalf("the form's hash is %q", hash)

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/exception"
+	"backstop/internal/ledger/fact"
 	"backstop/web/webtest"
 )
 
@@ -136,6 +137,7 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 		{Kind: exception.AmountMismatch, State: "assigned", Subject: "TRADE-Y", Amount: 1, Currency: "CNY"},
 		{Kind: exception.DuplicatePayment, State: "resolved", Subject: "TRADE-Z", Amount: 777, Currency: "CNY"},
 		{Kind: exception.DisputeOpened, State: "open", Subject: "du_9", Amount: 2500, Currency: "CNY"},
+		{Kind: exception.AmountMismatch, State: "open", Subject: "TRADE-H", Amount: 3224, Currency: "CNY", HeldRef: "held:TRADE-H"},
 	} {
 		x.ID, x.OrderID, x.OrderNo, x.Detail, x.Seen, x.OpenedAt = h.DB.NewID(), order, "2026112000000001", exception.Detail(nil), 1,
 			h.DB.Now()+int64(i)
@@ -143,12 +145,16 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var entries fact.Entries
+	entries.Add(fact.Held, fact.Values{Supplier: "wx", ID: "TRADE-H", Amount: 3224, Currency: "CNY"})
+	post(t, h.DB, entries)
 	page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body
 	_, money, _ := strings.Cut(page, `id="money-title"`)
 	money, _, _ = strings.Cut(money, "</section>")
 	for _, text := range []string{
 		"not in the books", "TRADE-X", "¥19.99", "TRADE-Y", "¥0.01", "¥20.00", "refunded or disputed", "du_9",
-		"¥25.00", "Not all is booked",
+		"¥25.00", "Not all is booked", "Held in suspense, not in the order", "TRADE-H", "¥32.24",
+		"Received", "3,551.24", "In the order", "3,499.00", // the order's, TRADE-X, TRADE-Y and TRADE-H
 	} {
 		if !strings.Contains(money, text) {
 			t.Errorf("the money panel does not say %q", text)
@@ -166,8 +172,16 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 			t.Error("the exception does not lead back to its order")
 		}
 	}
+	if !strings.Contains(page, "Equals what was received") {
+		t.Error("the entry that holds the money is not compared with what is held")
+	}
+	change(t, h.DB, "UPDATE exceptions SET amount = 3225 WHERE held_ref <> ''")
+	if page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body; !strings.Contains(page, "Differs from what was received") {
+		t.Error("an entry with another amount equals what was received")
+	}
 	change(t, h.DB, "UPDATE exceptions SET state = 'resolved'")
-	if page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body; strings.Contains(page, "not in the books") {
+	if page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body; strings.Contains(page, "not in the books") ||
+		strings.Contains(page, "suspense, not") || !strings.Contains(page, "Equals the amount paid") {
 		t.Error("nothing is held any more, but the page shows held money")
 	}
 }
