@@ -74,6 +74,9 @@ type Action struct {
 	// Results counts the results so far of the rows that are done, up to a number; nil = the
 	// rows themselves say it all.
 	Results func(ctx context.Context, q bun.IDB, batchID, upTo int64) (Tally, error)
+	// ResultsOf returns the result so far of each subject, by its row, in the words of Results; nil
+	// where Results is.
+	ResultsOf func(ctx context.Context, q bun.IDB, rows []int64) (map[int64]string, error)
 }
 
 // Result is the result of one row.

@@ -89,6 +89,19 @@ func (b *Batches) Results(ctx context.Context, x *Batch) (Tally, error) {
 	return a.Results(ctx, b.o.DB.Read, x.ID, min(x.ToDo, MaxResults))
 }
 
+// ResultsOf returns what came by now of rows that were done, by ObjectID. nil = the rows say it all.
+func (b *Batches) ResultsOf(ctx context.Context, x *Batch, rows []Row) (map[int64]string, error) {
+	a, ok := b.action(x.Action, x.Object)
+	if !ok || a.ResultsOf == nil || len(rows) == 0 {
+		return nil, nil
+	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ObjectID
+	}
+	return a.ResultsOf(ctx, b.o.DB.Read, ids)
+}
+
 // Pace is how fast a batch runs.
 type Pace struct {
 	PerSecond float64

@@ -244,6 +244,29 @@ func (b *Reader) batchIDs(ctx context.Context, object string, ids []string) (row
 	return rows, nil
 }
 
+// maxBatchBreakers bounds the breakers that the page of a batch names.
+const maxBatchBreakers = 10
+
+// BatchBreakers returns the recipients whose breakers rows of a batch wait for, some of them.
+func (b *Reader) BatchBreakers(ctx context.Context, x *bulk.Batch) ([]Named, error) {
+	if x.Object != notify.BatchObject || x.Planned.Count(string(act.Waits)) == 0 {
+		return nil, nil
+	}
+	var ids []int64
+	if err := b.db.Read.NewRaw("SELECT DISTINCT d.recipient_id FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id"+
+		" WHERE r.batch_id = ? AND r.cause = ? ORDER BY 1 LIMIT ?", x.ID, bulk.MerchantBreaker, maxBatchBreakers).Scan(ctx, &ids); err != nil {
+		return nil, fmt.Errorf("read the breakers that a batch waits for: %w", err)
+	}
+	named, err := b.named(ctx, ids)
+	all := make([]Named, 0, len(ids))
+	for _, id := range ids {
+		if b.breakers.Of(b.settings.Merchants().RecipientOf(id)).Tripped() {
+			all = append(all, named[id])
+		}
+	}
+	return all, err
+}
+
 // BatchesList declares the list of batches. The rows of one batch may belong to many merchants.
 var BatchesList = list.New(list.Spec{
 	Name:    "batches",

@@ -85,6 +85,8 @@ type ApprovalData struct {
 	May    approval.Verdicts // of the reader
 	// Refused says why a verdict, sent just now, was not accepted; zero = none was refused.
 	Refused text.Text
+	// Plan is the batch that is approved, as its own page shows it; nil = it is about something else.
+	Plan *BatchData
 }
 
 // ApprovalPage is one proposal: exactly what is decided, by whom, and what came of it.
@@ -96,11 +98,13 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 		Title:   p.T(wording.Action(a.Action)), State: ui.Look(ui.ApprovalStates, a.State), Tag: ui.If(a.SinglePerson, singlePerson(p)),
 		About: []ui.Fact{ui.IDFact(text.Text{}, a.No(), "").Whole(), ui.TimeFact(text.Text{}, &a.MadeAt)},
 		Says:  approvalSentence(p, a.Approval), Next: a.next(p),
-		Main: []templ.Component{
-			approvalContent(p, a),
-			ui.If(a.May.Asks || a.LiveAt != nil, answerPanel(p, a.Answer, a.LiveAnswer != "", answerMeans(p, a))),
-			ui.If(a.StartedAt != nil, approvalResult(p, a.Approval)),
-		},
+		Main: slices.Concat(
+			[]templ.Component{approvalContent(p, a)}, a.plan(p),
+			[]templ.Component{
+				ui.If(a.May.Asks || a.LiveAt != nil, answerPanel(p, a.Answer, a.LiveAnswer != "", answerMeans(p, a))),
+				ui.If(a.StartedAt != nil, approvalResult(p, a)),
+			},
+		),
 		Side: []templ.Component{
 			approvalPeople(p, a.Approval),
 			ui.If(a.May.Approve, panel.ReasonPanel(p, "approve", path+"/approve", a.Key, tApprove, tApproveHow, verdictFields(p, a))),
@@ -135,15 +139,34 @@ func (a ApprovalData) content(p *ui.Page) []ui.Fact {
 		[]ui.Fact{
 			ui.BodyFact(text.Object, about(p, a.Approval)),
 			ui.TextFact(tAprVersion, "mono", strconv.FormatInt(a.Version, 10)),
-			ui.MoneyFact(text.Amount, a.Amount, a.Currency),
 		},
-		wording.ProposalFacts(p, a.Params, a.Currency),
+		a.decided(p),
 		[]ui.Fact{
 			ui.TextFact(text.Reason, "wrap", a.Reason),
 			ui.TextFact(text.Evidence, "wrap", a.Evidence).If(a.Evidence != wording.ProposalEvidence(a.Params)),
 			ui.TextFact(text.ContentHash, "mono small wrap", a.Hash),
 		},
 	)
+}
+
+// decided is the money and the parameters; of a batch, its plan.
+func (a ApprovalData) decided(p *ui.Page) []ui.Fact {
+	if a.Plan == nil {
+		return append([]ui.Fact{ui.MoneyFact(text.Amount, a.Amount, a.Currency)}, wording.ProposalFacts(p, a.Params, a.Currency)...)
+	}
+	b := a.Plan.Progress.Batch
+	return []ui.Fact{
+		ui.TextFact(text.Action, "", actionTitle(p, b)),
+		ui.BodyFact(text.Amount, sums(p, b.Planned.Acts())),
+	}
+}
+
+// plan is what the page of the batch shows of it.
+func (a ApprovalData) plan(p *ui.Page) []templ.Component {
+	if a.Plan == nil {
+		return nil
+	}
+	return []templ.Component{batchPlan(p, *a.Plan), batchLater(p, *a.Plan)}
 }
 
 // answerFacts are what a supplier said last.

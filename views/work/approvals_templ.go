@@ -389,7 +389,7 @@ func approvalContent(p *ui.Page, a ApprovalData) templ.Component {
 	})
 }
 
-func approvalResult(p *ui.Page, a *console.Approval) templ.Component {
+func approvalResult(p *ui.Page, a ApprovalData) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -422,7 +422,7 @@ func approvalResult(p *ui.Page, a *console.Approval) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			if a.Result != "" {
+			if a.Result != "" && a.Plan == nil {
 				templ_7745c5c3_Err = ui.Code(a.Result).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
+	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/report"
 	"backstop/views/chart"
@@ -58,13 +59,16 @@ type BatchData struct {
 	Progress BatchProgressData
 	Results  bulk.Tally // what came by now of the rows that are done; nil = nothing more
 	Typed    []report.Sum
-	Second   bool   // it needs a second person
-	Key      string // of the form
-	Mine     bool   // only who made it may start it
-	May      bool   // the operator may run such batches
+	Second   bool            // it needs a second person
+	Key      string          // of the form
+	Mine     bool            // only who made it may start it
+	May      bool            // the operator may run such batches
+	Breakers []console.Named // whose breakers rows wait for, some of them
 	Rows     []bulk.Row
-	Filter   bulk.RowQuery
-	More     bool // there are rows behind the last one
+	// RowResults is what came by now of the rows, by ObjectID; nil = the rows say it all.
+	RowResults map[int64]string
+	Filter     bulk.RowQuery
+	More       bool // there are rows behind the last one
 }
 
 // BatchProgressData is what is kept current while a batch runs.
@@ -85,6 +89,7 @@ func BatchPage(p *ui.Page, d BatchData) templ.Component {
 			ui.TextFact(text.Text{}, "", wording.Actor(b.MadeBy)),
 			ui.TimeFact(text.Text{}, &b.MadeAt),
 			ui.TimeFact(tBatchUntil, &b.ExpiresAt).If(b.State == bulk.Planned && b.ExpiresAt > 0),
+			ui.LinkFact(text.Text{}, p.T(tBatchApproval), link.Approval(b.ApprovalID)).If(b.ApprovalID != 0),
 			ui.BodyFact(text.Text{}, panel.Live(
 				p, "/_/live?batch="+b.No()+"&lang="+p.Language, "/batches/"+b.No()+"/_progress", p.Now,
 			)).If(p.Live),
@@ -164,6 +169,28 @@ func rowStateText(p *ui.Page, state string) string {
 	return p.T(ui.Look(batchRowStates, bulk.RowState(state)).Label)
 }
 
+// end is what happened to a row: what came of it by now, what it waits for, or why it was left alone.
+func (d BatchData) end(r bulk.Row) ui.State {
+	planned, result := r.State == bulk.RowWaiting && !d.Progress.begun(), d.RowResults[r.ObjectID]
+	switch {
+	case r.Cause == bulk.MerchantBreaker && (planned || r.State == bulk.RowDone && result == notify.ResultWaiting):
+		return ui.Look(batchEnds, string(act.Waits))
+	case planned, r.State == bulk.RowSkipped:
+		return ui.Look(batchEnds, r.Outcome)
+	case r.State == bulk.RowDone && result != "":
+		return ui.Look(batchEnds, result)
+	}
+	return ui.Look(batchRowStates, r.State)
+}
+
+// cause is why a row ended so; a breaker is none any more once the merchant was notified, or refused.
+func (d BatchData) cause(r bulk.Row) string {
+	if result := d.RowResults[r.ObjectID]; r.Cause == bulk.MerchantBreaker && r.State == bulk.RowDone && result != notify.ResultWaiting {
+		return ""
+	}
+	return r.Cause
+}
+
 // causeText is a cause in words, where there are some.
 func causeText(p *ui.Page, cause string) string {
 	if t, ok := batchCauses[cause]; ok {
@@ -211,28 +238,28 @@ var BatchRowColumns = []ui.Column[batchRow]{
 	ui.CountCol("number", tBatchNumber, func(r batchRow) int64 { return r.Number }),
 	ui.IDCol("no", text.Order, func(r batchRow) (string, string) { return r.OrderNo, string(link.Order(r.OrderNo)) }).InFiles(text.OrderNo),
 	ui.TextCol("object", text.BatchRow, func(r batchRow) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }).ExportOnly(),
-	ui.StateCol("state", text.State, func(r batchRow) ui.State { return ui.Look(batchRowStates, r.State) }),
+	ui.StateCol("state", text.State, func(r batchRow) ui.State { return ui.Look(batchRowStates, r.State) }).ExportOnly(),
 	ui.Col("outcome", text.Outcome, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
 		return ui.Cell{Text: r.Outcome, Show: p.T(ui.Look(batchEnds, r.Outcome).Label)}
 	}).As("whole"),
-	batchCause,
+	ui.Col("cause", text.Cause, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
+		return ui.Cell{Text: r.Cause, Show: causeText(p, r.Cause)}
+	}).As("whole"),
 	ui.MoneyCol("amount", text.Amount, func(r batchRow) (int64, string) { return r.Amount, r.Currency }),
 	ui.TextCol("currency", text.Currency, func(r batchRow) string { return r.Currency }).ExportOnly(),
 	ui.TimeCol("at", tBatchAt, func(r batchRow) *int64 { return r.At }),
 }
 
-var batchCause = ui.Col("cause", text.Cause, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
-	return ui.Cell{Text: r.Cause, Show: causeText(p, r.Cause)}
-}).As("whole")
-
-// table is the rows; each cause leads to the rows with the same one.
+// table is the rows with what happened to each by now; each cause leads to the rows with the same one.
 func (d BatchData) table(p *ui.Page) ui.List {
-	columns := ui.Replace(BatchRowColumns, batchCause.To(func(r batchRow) string {
-		if r.Cause == "" {
-			return ""
+	columns := ui.Replace(BatchRowColumns, ui.StateCol("outcome", text.Outcome, d.end))
+	columns = ui.Replace(columns, ui.Col("cause", text.Cause, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
+		cause := d.cause(r)
+		if cause == "" {
+			return ui.Cell{}
 		}
-		return string(d.rowsLink(d.Filter.State, r.Cause, 0, ""))
-	}))
+		return ui.Cell{Text: cause, Show: causeText(p, cause), Href: string(d.rowsLink(d.Filter.State, cause, 0, ""))}
+	}).As("whole"))
 	return ui.Rowed(p, columns, d.Rows)
 }
 
@@ -314,6 +341,8 @@ var (
 		ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。",
 		EN: "%s of them wait for a breaker: they are not sent now but when it closes.",
 	}
+	tBatchClose    = text.Text{ZH: "解除 %s 的熔断", EN: "Close the breaker of %s"}
+	tBatchApproval = text.Text{ZH: "复核", EN: "Approval"}
 	tBatchNow      = text.Text{ZH: "执行结果，截至", EN: "Result as of"}
 	tBatchFirst    = text.Text{ZH: "（前 %s 条）", EN: "(of the first %s rows)"}
 	tBatchResult   = text.Text{ZH: "全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", EN: "All processed: %s notified, %s refused, %s still waiting."}

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
+	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/views/ui"
 	"backstop/views/work"
@@ -83,6 +84,17 @@ func (s *handlers) sendApproval(c *fiber.Ctx, status int, refused text.Text) err
 	}
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err
+	}
+	if no, ok := bulk.ParseNo(a.ObjectID); ok && a.Object == bulk.Object {
+		b, err := bulk.Find(c.UserContext(), s.DB.Read, no)
+		if err != nil {
+			return err
+		}
+		plan, err := s.planOf(c.UserContext(), b)
+		if err != nil {
+			return err
+		}
+		data.Plan = &plan
 	}
 	return s.Render(c, status, work.ApprovalPage(s.Page(c), data))
 }

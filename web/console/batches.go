@@ -97,22 +97,34 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 		return s.exportBatch(c, b, q, format)
 	}
 	ctx, by := c.UserContext(), s.Actor(c)
-	d := work.BatchData{
-		Typed: s.Batches.Typed(b), Second: s.Batches.NeedsSecond(b), Key: act.NewKey(), Mine: b.MadeBy == by.Name,
-		May: s.Batches.MayRun(by, b), Filter: q,
-	}
-	if d.Progress, err = s.progressOf(ctx, b); err != nil {
+	d, err := s.planOf(ctx, b)
+	if err != nil {
 		return err
 	}
-	if d.Results, err = s.Batches.Results(ctx, b); err != nil {
-		return err
-	}
+	d.Typed, d.Second, d.Key = s.Batches.Typed(b), s.Batches.NeedsSecond(b), act.NewKey()
+	d.Mine, d.May, d.Filter = b.MadeBy == by.Name, s.Batches.MayRun(by, b), q
 	if d.Rows, d.More, err = bulk.Rows(ctx, s.DB.Read, b.ID, q); err != nil {
+		return err
+	}
+	if d.RowResults, err = s.Batches.ResultsOf(ctx, b, d.Rows); err != nil {
 		return err
 	}
 	p := s.Page(c)
 	p.Live = b.State == bulk.Running || b.State == bulk.Waiting || b.State == bulk.Paused
 	return s.Render(c, http.StatusOK, work.BatchPage(p, d))
+}
+
+// planOf returns what a batch would do, and what came of it: on its own page, and on that of its
+// approval.
+func (s *handlers) planOf(ctx context.Context, b *bulk.Batch) (d work.BatchData, err error) {
+	if d.Progress, err = s.progressOf(ctx, b); err != nil {
+		return d, err
+	}
+	if d.Results, err = s.Batches.Results(ctx, b); err != nil {
+		return d, err
+	}
+	d.Breakers, err = s.Console.BatchBreakers(ctx, b)
+	return d, err
 }
 
 // rowQuery reads which rows of a batch to show.
