@@ -49,10 +49,19 @@ var DisputeColumns = []ui.Column[disputeRow]{
 
 var disputeStatus = ui.StateCol("status", text.State, func(r disputeRow) ui.State { return ui.Look(ui.DisputeStates, r.Status) })
 
+// evidenceDue is until when evidence can be given; nil = there is no such time, or it does not matter
+// any more.
+func evidenceDue(d dispute.Dispute) *int64 {
+	if d.Status != dispute.Opened {
+		return nil
+	}
+	return d.DueBy
+}
+
 // dueLeft is how long evidence can still be given; "" = the time does not matter any more.
 func dueLeft(p *ui.Page, d dispute.Dispute) string {
 	switch {
-	case d.DueBy == nil || d.Status != dispute.Opened:
+	case evidenceDue(d) == nil:
 		return ""
 	case *d.DueBy < p.Now.UnixMicro():
 		return p.T(tDisputeOverdue)
@@ -76,11 +85,11 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.OpenedAt)},
 		Says:  says, Next: []string{next}, Open: openExceptions(d.Behind),
 		Main: []templ.Component{
-			fundSteps(p, tRefundSteps, d.steps(p)), evidenceOfDispute(p, d.Evidence), entriesPanel(p, d.Entries),
+			fundSteps(p, tRefundSteps, d.steps(p)), evidenceOfDispute(p, d.Dispute.Dispute, d.Evidence), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.DisputeStates, d.Messages),
 		},
 	}
-	if d.CanRecord {
+	if d.CanRecord && dispute.Moves.Of(d.Status).Open {
 		detail.Side = append(detail.Side, evidenceForm(p, d))
 	}
 	detail.Side = append(
@@ -97,7 +106,7 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 			ui.TextFact(text.Merchant, "", d.Merchant),
 			ui.TextFact(text.Supplier, "", d.Supplier),
 			ui.TimeFact(tDisputeOpened, &d.OpenedAt),
-			ui.TimeFact(tDisputeDue, d.DueBy),
+			ui.TimeFact(tDisputeDue, evidenceDue(d.Dispute.Dispute)),
 			ui.TextFact(tDisputeLeft, "strong", dueLeft(p, d.Dispute.Dispute)),
 			ui.TimeFact(tFinished, d.ClosedAt),
 		),
@@ -261,6 +270,8 @@ var (
 	tDisputeNotTaken = text.Text{ZH: "渠道尚未扣款，在此之前资金保持保留。", EN: "The supplier has not taken it yet; until then it stays reserved."}
 	tProofList       = text.Text{ZH: "举证材料", EN: "Evidence"}
 	tProofNone       = text.Text{ZH: "还没有登记材料", EN: "No evidence recorded yet"}
+	tProofNever      = text.Text{ZH: "没有登记材料", EN: "No evidence was recorded"}
+	tProofNeverHow   = text.Text{ZH: "争议已结束。", EN: "The dispute has ended."}
 	tProofNoneHow    = text.Text{
 		ZH: "登记第一条后，争议变为“已举证”，截止前不再提醒。",
 		EN: "The first record answers the dispute and stops the alert about its deadline.",

@@ -26,6 +26,11 @@ func ExceptionFacts(p *ui.Page, x exception.Item) (all []ui.Fact, ok bool) {
 		fields["reason"] = Message(p, messageOf(reason))
 		delete(fields, "said")
 	}
+	var d disputeFacts
+	_ = json.Unmarshal(x.Detail, &d) // what cannot be read wants nothing
+	if x.Kind == exception.DisputeOpened && d.due() != 0 && !d.wantsEvidence() {
+		delete(fields, "due_by")
+	}
 	delete(fields, "rows") // see differing
 	for _, d := range detailNames {
 		if value, ok := fields[d.name]; ok && value != "" {
