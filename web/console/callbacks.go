@@ -7,7 +7,6 @@ import (
 
 	"backstop/internal/callback"
 	"backstop/internal/console"
-	"backstop/internal/list"
 	"backstop/views/orders"
 	"backstop/views/panel"
 	"backstop/views/ui"
@@ -20,12 +19,7 @@ import (
 func (s *handlers) callbacks() listPage[callback.Row] {
 	return listPage[callback.Row]{
 		spec: console.CallbackList, read: s.Console.Callbacks, columns: orders.CallbackColumns,
-		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
-			if q.Get("no") != "" {
-				return nil, nil
-			}
-			return s.Console.CallbackBars(ctx, q.Get("supplier"), span)
-		},
+		bars: s.Console.CallbackBars, barsBy: "supplier",
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []callback.Row) (templ.Component, error) {
 			return orders.Callbacks(p, l, s.Config.PublicURL), nil
 		},

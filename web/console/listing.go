@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"backstop/internal/base/db"
@@ -39,7 +40,10 @@ type listPage[T any] struct {
 	// number is the field that finds a single row, and only the URL of that row's page; nil = list it.
 	number string
 	only   func(T) string
-	bars   func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
+	// bars reads the chart above the list, for a value of barsBy, the one field that it follows; with
+	// another filter there is no chart, because it would count what the list does not show. nil = none.
+	bars   func(ctx context.Context, value string, span list.Slice) ([]console.Bar, error)
+	barsBy string
 	// draw draws the page; nil = it is nothing but the list.
 	draw    func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
 	columns []ui.Column[T] // of the page and of an export; nil = no export
@@ -102,8 +106,9 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	if err == nil {
 		around.Views, err = s.viewBar(ctx, c, l)
 	}
-	if err == nil && page.bars != nil {
-		around.Bars, err = page.bars(ctx, l.filter, l.span)
+	other := func(t list.Term) bool { return t.Word != page.barsBy }
+	if err == nil && page.bars != nil && !slices.ContainsFunc(l.filter.Terms, other) {
+		around.Bars, err = page.bars(ctx, l.filter.Get(page.barsBy), l.span)
 	}
 	if err != nil {
 		return slow(ctx, err)

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/order"
+	"backstop/internal/report"
 )
 
 func TestDaysOfAListAreDaysInThePersonsZone(t *testing.T) {
@@ -131,5 +132,22 @@ func TestAnAmountIsSearched(t *testing.T) {
 	}
 	if got := h.Page(t, cookie, "/orders?amount=%3Cb%3E"); got.Status != http.StatusUnprocessableEntity {
 		t.Errorf("what is no amount: %d", got.Status)
+	}
+}
+
+// The chart above a list is drawn only while it counts what the list shows.
+func TestTheChartAboveAListFollowsItsFilter(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Lead)
+	h.Happen(t, func(x *report.Delta) { x.Attempt(1, report.OK, time.Second) })
+	for path, drawn := range map[string]bool{
+		"/notifications": true, "/notifications?merchant=m1": true, "/notifications?status=delivered": false,
+		"/notifications?merchant=m1&status=delivered": false, "/notifications?cause=timeout": false,
+	} {
+		if strings.Contains(h.Page(t, cookie, path).Body, `class="body histogram"`) != drawn {
+			t.Errorf("%s: a chart is drawn: %t", path, !drawn)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/console"
-	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/views/orders"
 	"backstop/views/panel"
@@ -22,12 +21,7 @@ import (
 func (s *handlers) notifications() listPage[console.Delivery] {
 	return listPage[console.Delivery]{
 		spec: console.DeliveryList, read: s.Console.Deliveries, columns: orders.NotificationColumns,
-		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
-			if q.Get("no") != "" || q.Get("risk") != "" {
-				return nil, nil
-			}
-			return s.Console.AttemptBars(ctx, q.Get("merchant"), span)
-		},
+		bars: s.Console.AttemptBars, barsBy: "merchant",
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Delivery) (templ.Component, error) {
 			return orders.Notifications(p, l, rows, s.Policy.Allows(p.Role, access.ResendMany)), nil
 		},

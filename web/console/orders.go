@@ -6,7 +6,6 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/console"
-	"backstop/internal/list"
 	"backstop/views/orders"
 	"backstop/views/ui"
 
@@ -20,12 +19,7 @@ func (s *handlers) orders() listPage[console.Order] {
 			return orders.Orders(p, l, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
 		},
 		number: "no", only: func(o console.Order) string { return orderPath(o.OrderNo) },
-		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
-			if q.Get("merchant") != "" || q.Get("no") != "" || q.Get("risk") != "" || q.Get("amount") != "" {
-				return nil, nil
-			}
-			return s.Console.CallbackBars(ctx, q.Get("supplier"), span)
-		},
+		bars: s.Console.CallbackBars, barsBy: "supplier",
 	}
 }
 
