@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
+	"backstop/internal/console"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -20,6 +21,7 @@ type AlertsData struct {
 	Editing               *alert.Rule // open for a change
 	Alerts                []alert.Alert
 	Firing                int64           // how many fire now, whatever the filter says
+	Incidents             console.Waits   // that nobody has acknowledged: most have stopped firing
 	Messages              []alert.Message // the newest
 	Targets               []string        // names, without secrets
 	CanTest, CanConfigure bool
@@ -128,6 +130,7 @@ var (
 	tWindowHow     = text.Text{ZH: "秒，整分钟，最多 3600。", EN: "In seconds: whole minutes, at most 3600."}
 	tQuietHow      = text.Text{ZH: "秒。同一对象在这段时间内不重复告警。", EN: "In seconds. No repeat alert about the same subject within this time."}
 	tHoldHow       = text.Text{ZH: "秒。0 表示立即。", EN: "In seconds; 0 = immediately."}
+	tIncidentCount = text.Text{ZH: "无人认领的事件：%s%s 个", EN: "Incidents that nobody has acknowledged: %s%s"}
 	tFiringCount   = text.Text{ZH: "正在告警：%s 条", EN: "Firing now: %s"}
 	tEnded         = text.Text{ZH: "结束", EN: "Ended"}
 	tAlertsNone    = text.Text{ZH: "没有告警", EN: "No alerts"}

@@ -72,6 +72,11 @@ func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string)
 	if v.Rules, err = alert.Rules(ctx, s.DB.Read); err != nil {
 		return v, err
 	}
+	waits, err := s.Console.AtWork(ctx)
+	if err != nil {
+		return v, err
+	}
+	v.Incidents = waits.Incidents
 	if v.Firing, err = alert.CountFiring(ctx, s.DB.Read); err != nil {
 		return v, err
 	}
