@@ -196,7 +196,7 @@ var (
 		EN: "Nothing happens automatically, and the order does not change. A person is needed now: refund the money or accept it.",
 	}
 	tWhyProposed = text.Text{
-		ZH: "%[2]s 已提议“%[1]s”，等待%[3]s复核，至 %[4]s 为止；在此之前订单状态不变。",
+		ZH: "%[2]s 已提议“%[1]s”，等待 %[3]s 复核，至 %[4]s 为止；在此之前订单状态不变。",
 		EN: "%[2]s has proposed: %[1]s. It waits for %[3]s until %[4]s; the order does not change before.",
 	}
 	tWhyNext       = text.Text{ZH: "下一步", EN: "Next"}

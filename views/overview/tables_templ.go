@@ -569,7 +569,7 @@ func HealthPanel(p *ui.Page, all []console.MerchantHealth) templ.Component {
 			})
 			templ_7745c5c3_Err = ui.Table(p, text.MerchantHealth,
 				ui.Head(text.Merchant), ui.Head(text.State), ui.Num(text.RateHour), ui.Opt(tTrend), ui.Num(text.P95),
-				ui.Num(text.WaitingN), ui.Num(text.RiskColumn)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
+				ui.Num(text.Unnotified), ui.Num(text.RiskColumn)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

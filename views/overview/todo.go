@@ -65,7 +65,7 @@ var (
 	tTodoApprovals = text.Text{ZH: "%s 项待您复核", EN: "Proposals that wait for you: %s"}
 	tTodoAll       = text.Text{ZH: "查看全部 %s%s 项", EN: "Show all %s%s"}
 	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
-	tTodoParked    = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}
+	tTodoParked    = text.Text{ZH: "未通知订单 %s 笔", EN: "orders not notified: %s"}
 	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
 	tTodoSilent    = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
 	tTodoFlow      = text.Text{

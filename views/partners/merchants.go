@@ -187,7 +187,7 @@ var MerchantColumns = []ui.Column[merchantRow]{
 	ui.Col("p95", text.P95, ui.TextKind, func(p *ui.Page, m merchantRow) ui.Cell {
 		return ui.Cell{Text: chart.LengthCell(p, m.Took, .95).Plain, Show: ui.P95Text(p, m.Took)}
 	}).As("num"),
-	ui.CountCol("waiting", text.WaitingN, func(m merchantRow) int64 { return m.Waiting }).
+	ui.CountCol("waiting", text.Unnotified, func(m merchantRow) int64 { return m.Waiting }).
 		With(func(p *ui.Page, m merchantRow) templ.Component {
 			return ui.RowCount(p, m.Waiting, false, link.Unnotified(m.Code))
 		}),
@@ -215,7 +215,7 @@ var (
 	}
 	tBreakerHand    = text.Text{ZH: "手动熔断，需人工解除。", EN: "An operator opened it, and an operator must close it."}
 	tBreakerProbing = text.Text{ZH: "正在用一笔通知探测。", EN: "A probe is under way."}
-	tParkedCount    = text.Text{ZH: "%s 笔在等待", EN: "%s parked"}
+	tParkedCount    = text.Text{ZH: "挂起 %s 条通知", EN: "Notifications parked: %s"}
 	tOpenBreaker    = text.Text{ZH: "手动熔断", EN: "Open"}
 	tCloseBreaker   = text.Text{ZH: "解除熔断", EN: "Close"}
 	tProbeBreaker   = text.Text{ZH: "立即探测", EN: "Probe now"}

@@ -215,7 +215,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	}
 	list, last := todo(h.SignIn(t, access.Ops)), -1
 	for _, want := range []string{
-		"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1",
+		"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders not notified: 4", "Dispute opened: 1",
 		"¥25.00", "A queue is too long: due", `href="/attention/9"`,
 	} {
 		at := strings.Index(list, want)

@@ -94,6 +94,7 @@ var (
 	RateHour        = Text{ZH: "1h 尝试成功率", EN: "1 h attempt success"}
 	P95             = Text{ZH: "P95", EN: "p95"}
 	WaitingN        = Text{ZH: "等待", EN: "Waiting"}
+	Unnotified      = Text{ZH: "未通知订单", EN: "Orders not notified"}
 	Healthy         = Text{ZH: "正常", EN: "OK"}
 	Quiet           = Text{ZH: "无流量", EN: "Quiet"}
 	All             = Text{ZH: "全部", EN: "All"}
