@@ -682,7 +682,7 @@ func attentionLines(p *ui.Page, all []console.Todo) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if l.rows != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, " data-rows=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, " data-fact=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

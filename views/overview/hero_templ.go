@@ -624,7 +624,7 @@ func riskKinds(p *ui.Page, r *console.Risk) templ.Component {
 			for _, kind := range exception.HeldKinds {
 				if k, ok := r.Kinds[kind]; ok {
 					rows := ui.RiskParts[report.Mismatch].Href + "&kind=" + kind
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<li data-rows=\"")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<li data-fact=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -714,7 +714,7 @@ func riskFunds(p *ui.Page, r *console.Risk) templ.Component {
 		}
 		for _, part := range wording.FundOrder {
 			rows := "/accounts?part=" + string(part)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<li data-rows=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<li data-fact=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

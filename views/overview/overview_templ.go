@@ -370,7 +370,7 @@ func TodoPanel(p *ui.Page, d AttentionData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if all := len(d.Now); all > todoLines {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<footer><a href=\"/attention\" data-rows=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<footer><a href=\"/attention\" data-fact=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -433,7 +433,7 @@ func nowCount(d AttentionData) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(d.Now) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<span class=\"count bad\" data-rows=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<span class=\"count bad\" data-fact=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

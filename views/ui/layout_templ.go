@@ -694,7 +694,7 @@ func waits(p *Page, n int64, more bool, rows string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if rows != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, " data-rows=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, " data-fact=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -189,7 +189,7 @@ func Alerts(p *ui.Page, l ui.List, v AlertsData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</a> · <a href=\"/attention?matter=incident\" data-rows=\"/attention?matter=incident#now-title\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</a> · <a href=\"/attention?matter=incident\" data-fact=\"/attention?matter=incident#now-title\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -25,7 +25,7 @@ import (
 )
 
 // A fact is the address of rows: whatever counts them, or adds up their money, leads there, or names
-// them in data-rows. TestEveryNumberIsThatOfItsRows follows each number of each page.
+// them in data-fact. TestEveryNumberIsThatOfItsRows follows each number of each page.
 
 // claim is a number on a page about the rows at an address.
 type claim struct {
@@ -41,12 +41,12 @@ var (
 	moneyWhole = regexp.MustCompile(`(?s)<data class="money" value="([^"]*)">.*?</data>`)
 	numberWord = regexp.MustCompile(`^[\d,]+$`)
 	matchWord  = regexp.MustCompile(`([\d,]+) match`)
-	namedForms = []*regexp.Regexp{rowsNamedBy("a"), rowsNamedBy("b"), rowsNamedBy("li"), rowsNamedBy("span")}
+	namedForms = []*regexp.Regexp{factNamedBy("a"), factNamedBy("b"), factNamedBy("li"), factNamedBy("span")}
 )
 
-// rowsNamedBy is an element that names its rows.
-func rowsNamedBy(tag string) *regexp.Regexp {
-	return regexp.MustCompile(`(?s)<` + tag + `\s[^>]*data-rows="([^"]*)"[^>]*>(.*?)</` + tag + `>`)
+// factNamedBy is an element that names its rows.
+func factNamedBy(tag string) *regexp.Regexp {
+	return regexp.MustCompile(`(?s)<` + tag + `\s[^>]*data-fact="([^"]*)"[^>]*>(.*?)</` + tag + `>`)
 }
 
 // claims returns the numbers of a page about rows elsewhere.
@@ -78,7 +78,7 @@ func claims(page, body string) (all []claim) {
 	}
 	for _, m := range linkForm.FindAllStringSubmatch(body, -1) {
 		path, _, _ := strings.Cut(html.UnescapeString(m[1]), "?")
-		if !strings.Contains(m[0], "data-rows=") && isList(path) {
+		if !strings.Contains(m[0], "data-fact=") && isList(path) {
 			add(m[1], m[2])
 		}
 	}

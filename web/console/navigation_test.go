@@ -25,7 +25,7 @@ func TestTheNavigationCountsWhatWaits(t *testing.T) {
 	for path, want := range map[string]string{"/exceptions": "2", "/compensations": "1", "/orders": ""} { // the first pages of their sections
 		_, link, _ := strings.Cut(body, `<a class="nav" href="`+path+`"`)
 		link, _, _ = strings.Cut(link, "</a>")
-		_, count, _ := strings.Cut(link, `<b class="count bad" title="Waiting" data-rows="`)
+		_, count, _ := strings.Cut(link, `<b class="count bad" title="Waiting" data-fact="`)
 		_, count, _ = strings.Cut(count, `">`)
 		if count, _, _ = strings.Cut(count, "</b>"); count != want {
 			t.Errorf("%s counts %q, not %q", path, count, want)
