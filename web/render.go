@@ -129,7 +129,8 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 			continue
 		}
 		p.Menu = append(p.Menu, ui.MenuItem{
-			Path: r.Path, Icon: r.Menu.Icon, Label: r.Menu.Label, Count: waiting[r.Path].N, More: waiting[r.Path].More, Rows: waitingRows[r.Path],
+			Path: r.Path, Icon: r.Menu.Icon, Label: r.Menu.Label, Count: waiting[r.Path].N, More: waiting[r.Path].More,
+			Rows:    waitingRows[r.Path],
 			Current: r.Path == c.Path() || r.Path != "/" && strings.HasPrefix(c.Path(), r.Path+"/"),
 		})
 	}

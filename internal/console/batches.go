@@ -254,7 +254,8 @@ func (b *Reader) BatchBreakers(ctx context.Context, x *bulk.Batch) ([]Named, err
 	}
 	var ids []int64
 	if err := b.db.Read.NewRaw("SELECT DISTINCT d.recipient_id FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id"+
-		" WHERE r.batch_id = ? AND r.cause = ? ORDER BY 1 LIMIT ?", x.ID, bulk.MerchantBreaker, maxBatchBreakers).Scan(ctx, &ids); err != nil {
+		" WHERE r.batch_id = ? AND r.cause = ? ORDER BY 1 LIMIT ?",
+		x.ID, bulk.MerchantBreaker, maxBatchBreakers).Scan(ctx, &ids); err != nil {
 		return nil, fmt.Errorf("read the breakers that a batch waits for: %w", err)
 	}
 	named, err := b.named(ctx, ids)

@@ -109,7 +109,8 @@ const (
 	// openDelivery is the condition that a delivery d is open.
 	openDelivery = "(d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL)"
 	// firstOfEvent leaves one of the open deliveries that share the money of an event: it counts once.
-	firstOfEvent = "(NOT d.shared OR NOT EXISTS (SELECT 1 FROM deliveries AS e WHERE e.subject_id = d.subject_id AND e.event_id = d.event_id" +
+	firstOfEvent = "(NOT d.shared OR NOT EXISTS (SELECT 1 FROM deliveries AS e WHERE e.subject_id = d.subject_id" +
+		" AND e.event_id = d.event_id" +
 		" AND e.recipient_id = d.recipient_id AND e.id < d.id AND e.currency <> ''" +
 		" AND (e.next_at IS NOT NULL OR e.status = 'sending' AND e.lease_until IS NOT NULL)))"
 )

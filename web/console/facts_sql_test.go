@@ -40,7 +40,8 @@ var factsSQL = map[string]factSQL{
 			"status=parked": "d.status IN ('queued', 'retry_wait') AND d.recipient_id IN" +
 				" (SELECT b.owner_id FROM breakers AS b WHERE b.owner_kind = 'merchant' AND b.state = 'open')",
 			// A payment counts once, at however many endpoints the merchant is notified of it.
-			"risk=untold": "d.id IN (SELECT min(d.id) FROM deliveries AS d WHERE " + openDeliverySQL + " GROUP BY d.event_id, d.recipient_id)",
+			"risk=untold": "d.id IN (SELECT min(d.id) FROM deliveries AS d WHERE " + openDeliverySQL +
+				" GROUP BY d.event_id, d.recipient_id)",
 		},
 	},
 	"/exceptions": {"exceptions AS x", "x.amount", "x.currency", map[string]string{
@@ -65,7 +66,9 @@ var factsSQL = map[string]factSQL{
 	"/approvals#yours": {"approvals AS ap", "ap.amount", "ap.currency", map[string]string{
 		"": "ap.state = 'waiting' AND NOT (ap.maker_kind = 'operator' AND ap.maker IN (SELECT id FROM operators WHERE name = 'the.lead'))",
 	}},
-	"/audit":     {"audit AS a", "0", "''", map[string]string{"actor": "a.actor = ? OR a.actor = 'operator:' || ?", "action": "a.action = ?"}},
+	"/audit": {"audit AS a", "0", "''", map[string]string{
+		"actor": "a.actor = ? OR a.actor = 'operator:' || ?", "action": "a.action = ?",
+	}},
 	"/alerts":    {"alerts AS al", "0", "''", map[string]string{"state": "al.state = ?"}},
 	"/suppliers": {from: "suppliers AS s", minor: "0", currency: "''"},
 	"/accounts": {"accounts AS a", "a.balance", "a.currency", map[string]string{
@@ -130,7 +133,8 @@ func (h *harness) inSQL(t *testing.T, role, address string) (n int64, sums []str
 		Currency string
 		N, Minor int64
 	}
-	if err := h.DB.Read.NewRaw("SELECT "+of.currency+" AS currency, count(*) AS n, CAST(sum("+of.minor+") AS BIGINT) AS minor FROM "+of.from+
+	if err := h.DB.Read.NewRaw("SELECT "+of.currency+" AS currency, count(*) AS n, CAST(sum("+of.minor+") AS BIGINT) AS minor FROM "+
+		of.from+
 		" WHERE "+where+" GROUP BY 1", args...).Scan(t.Context(), &rows); err != nil {
 		t.Fatalf("%s: %v", address, err)
 	}

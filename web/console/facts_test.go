@@ -290,8 +290,9 @@ func (h *harness) seedFacts(t *testing.T) {
 	}
 	// One payment of which a merchant is notified at two endpoints, and neither has answered.
 	event, id, due := d.NewID(), d.NewID(), now+60_000_000
-	change(t, d, "INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest,"+
-		" status, version, paid_amount, created_at, expires_at) VALUES (?, 'TWICE', 2, 'TWICE', 1, 777, 'USD', 2, '', '', 'paid', 2, 777, ?, 0)", id, now)
+	change(t, d, "INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent,"+
+		" subject, request_digest, status, version, paid_amount, created_at, expires_at)"+
+		" VALUES (?, 'TWICE', 2, 'TWICE', 1, 777, 'USD', 2, '', '', 'paid', 2, 777, ?, 0)", id, now)
 	for range 2 {
 		if _, err := d.NewInsert().Model(&notify.Delivery{
 			ID: d.NewID(), EventID: event, RecipientID: 2, SubjectID: id, EventType: "order.paid", Channel: notify.Webhook, Shared: true,
@@ -301,13 +302,16 @@ func (h *harness) seedFacts(t *testing.T) {
 		}
 	}
 	// One's own proposal waits for somebody else.
-	change(t, d, "INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker,"+
-		" maker_kind, state, second, made_at, expires_at) SELECT 910, action, object, 'R-own', '', 1, 5, 'CNY', params, reason, evidence, hash, 9002,"+
-		" 'operator', 'waiting', TRUE, made_at, expires_at FROM approvals WHERE id = ?", approvalOfRefund)
+	change(t, d, "INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params,"+
+		" reason, evidence, hash, maker, maker_kind, state, second, made_at, expires_at)"+
+		" SELECT 910, action, object, 'R-own', '', 1, 5, 'CNY', params, reason, evidence, hash, 9002,"+
+		" 'operator', 'waiting', TRUE, made_at,"+
+		" expires_at FROM approvals WHERE id = ?", approvalOfRefund)
 	for i, action := range []string{"accept_late", "accept_late", "accept_late", "refund"} { // those that the daily report tells
 		at := time.Date(2026, 11, 20, 1+i, 0, 0, 0, time.UTC).UnixMicro()
-		change(t, d, "INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker,"+
-			" checker, state, made_at, expires_at, decided_at) VALUES (?, ?, 'exception', 'x', '', 1, 19900, 'CNY', '{}',"+
+		change(t, d, "INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params,"+
+			" reason, evidence, hash, maker, checker, state, made_at, expires_at, decided_at)"+
+			" VALUES (?, ?, 'exception', 'x', '', 1, 19900, 'CNY', '{}',"+
 			" 'because of a test', '', 'h', 1, 2, 'done', ?, ?, ?)", db.IDAt(at), action, at, at, at)
 	}
 	change(t, d, "UPDATE exceptions SET state = 'assigned', assignee = 'xu.finance' WHERE kind = 'unknown_order'")
@@ -327,11 +331,13 @@ func (h *harness) count(t *testing.T) {
 		change(t, d, "DELETE FROM "+table)
 	}
 	change(t, d, "INSERT INTO report_suppliers (supplier_id, start, outcome, n) SELECT c.supplier_id, ?, c.outcome, count(*) FROM"+
-		" (SELECT supplier_id, outcome FROM callbacks UNION ALL SELECT s.id, r.outcome FROM refused_callbacks AS r JOIN suppliers AS s ON s.code = r.supplier)"+
+		" (SELECT supplier_id, outcome FROM callbacks UNION ALL"+
+		" SELECT s.id, r.outcome FROM refused_callbacks AS r JOIN suppliers AS s ON s.code = r.supplier)"+
 		" AS c GROUP BY c.supplier_id, c.outcome", d.Now()/300_000_000*300_000_000)
 	today := report.DayOf(d.Now(), h.Config.Timezone)
 	change(t, d, "INSERT INTO report_volume SELECT 86400, ?, merchant_id, supplier_id, currency, count(*), sum(amount),"+
-		" sum(CASE WHEN status = 'paid' THEN 1 ELSE 0 END), sum(CASE WHEN status = 'paid' THEN amount ELSE 0 END) FROM orders WHERE created_at >= ?"+
+		" sum(CASE WHEN status = 'paid' THEN 1 ELSE 0 END), sum(CASE WHEN status = 'paid' THEN amount ELSE 0 END)"+
+		" FROM orders WHERE created_at >= ?"+
 		" GROUP BY merchant_id, supplier_id, currency", today, today)
 	wrong, err := report.Recount(t.Context(), d)
 	if err == nil {
