@@ -78,7 +78,7 @@ func claims(page, body string) (all []claim) {
 	}
 	for _, m := range linkForm.FindAllStringSubmatch(body, -1) {
 		path, _, _ := strings.Cut(html.UnescapeString(m[1]), "?")
-		if !strings.Contains(m[0], "data-fact=") && isList(path) {
+		if !strings.Contains(m[0], "data-fact=") && !strings.Contains(m[0], `class="nav"`) && isList(path) { // which sums up its tabs
 			add(m[1], m[2])
 		}
 	}

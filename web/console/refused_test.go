@@ -49,7 +49,7 @@ func TestARefusedFormIsShownAgainWithWhatWasTyped(t *testing.T) {
 				[]string{"reason", "please look, @nobody.here"},
 				[]string{
 					`<dialog id="note" aria-labelledby="note-title" open="">`, `>please look, @nobody.here</textarea>`,
-					"Nobody named @nobody.here",
+					"Nobody who may see this has the name @nobody.here",
 				},
 			},
 			x + "/comment": {ops, x, []string{"reason", "short"}, []string{`>short</textarea>`, `8 to 1000 characters</p>`}},
