@@ -36,7 +36,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
+				if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -145,7 +145,7 @@ func cleanNotifications(t *testing.T, d *db.DB) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
+		if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
 			t.Fatal(err)
 		}
 		return o

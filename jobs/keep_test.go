@@ -40,7 +40,7 @@ func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, amount)); err != nil {
+			if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, amount)); err != nil {
 				t.Fatal(err)
 			}
 			return o

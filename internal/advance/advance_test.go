@@ -104,7 +104,7 @@ func (f *fixture) callback(o *order.Order, code string) *payment.Message {
 
 func (f *fixture) take(m *payment.Message) payment.Outcome {
 	f.t.Helper()
-	out, err := f.Processor.Take(context.Background(), m)
+	out, err := f.Processor.Submit(context.Background(), m)
 	if err != nil {
 		f.t.Error(err)
 	}

@@ -97,7 +97,7 @@ func freeDuringTheCall(f *fixture, ask asker) error {
 			return supplier.Answer{}, err
 		}
 		go func() {
-			_, err := f.Processor.Take(context.Background(), f.callback(o, "f1"))
+			_, err := f.Processor.Submit(context.Background(), f.callback(o, "f1"))
 			taken <- err
 		}()
 		select {

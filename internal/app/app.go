@@ -321,15 +321,15 @@ func (a *App) build() {
 	}
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 	a.closing(refusals.Close)
-	books := booking.Books{
-		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher,
+	books := booking.Deps{
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Local: a.dispatcher,
 		Schedule: a.compensateSchedule(), Nudge: a.nudgeCompensations,
 	}
 	a.openRefunds(out, books)
-	a.disputes = dispute.New(dispute.Options{Books: books, Refunds: a.refunds})
+	a.disputes = dispute.New(dispute.Options{Deps: books, Refunds: a.refunds})
 	a.openPayouts(out, books)
 	a.processor = payment.New(payment.Options{
-		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Local: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
 		Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes, Calls: a.calls, CallTimeout: c.SupplierTimeout,

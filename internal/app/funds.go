@@ -17,10 +17,10 @@ import (
 )
 
 // openPayouts creates the payout machine. Its proposals go to the desk, which is created later.
-func (a *App) openPayouts(out *egress.Client, books booking.Books) {
+func (a *App) openPayouts(out *egress.Client, books booking.Deps) {
 	a.payouts = payout.New(payout.Options{
-		Books: books, Calls: a.calls, CheckURL: out.CheckURL, CallbackURL: a.callbackURL,
-		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+		Deps: books, Calls: a.calls, CheckURL: out.CheckURL, CallbackURL: a.callbackURL,
+		Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return a.approvals.Ask(ctx, tx, r)
 		},
 		Recall: func(ctx context.Context, tx db.Tx, id int64, merchant string) error {
@@ -88,10 +88,10 @@ func (a *App) payoutFee(merchantID, supplierID, amount int64, _ string) int64 {
 }
 
 // openRefunds creates the refund machine. Its proposals go to the desk, which is created later.
-func (a *App) openRefunds(out *egress.Client, books booking.Books) {
+func (a *App) openRefunds(out *egress.Client, books booking.Deps) {
 	a.refunds = refund.New(refund.Options{
-		Books: books, Calls: a.calls, CheckURL: out.CheckURL, CallbackURL: a.callbackURL,
-		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+		Deps: books, Calls: a.calls, CheckURL: out.CheckURL, CallbackURL: a.callbackURL,
+		Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return a.approvals.Ask(ctx, tx, r)
 		},
 		Recall: func(ctx context.Context, tx db.Tx, id int64, merchant string) error {

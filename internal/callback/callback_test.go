@@ -95,7 +95,7 @@ type fakePayments struct {
 	hang     bool
 }
 
-func (p *fakePayments) Take(ctx context.Context, r *payment.Message) (payment.Outcome, error) {
+func (p *fakePayments) Submit(ctx context.Context, r *payment.Message) (payment.Outcome, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hang {

@@ -42,9 +42,9 @@ var Refused = slices.Concat(refusedOutcomes, []string{Unavailable, RateLimited})
 
 // Payments commits authentic callbacks; payment.Processor implements it.
 type Payments interface {
-	// Take returns once the callback is committed. After an error nothing is known to be
+	// Submit returns once the callback is committed. After an error nothing is known to be
 	// committed.
-	Take(ctx context.Context, m *payment.Message) (payment.Outcome, error)
+	Submit(ctx context.Context, m *payment.Message) (payment.Outcome, error)
 	// Preview returns what Take would do, and does nothing.
 	Preview(ctx context.Context, m *payment.Message) (payment.Preview, error)
 }
@@ -174,7 +174,7 @@ func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.R
 	adapter := m.Supplier.Adapter
 	commit := trace.Of(ctx).Child("commit")
 	m.Trace = commit.Parent()
-	outcome, err := r.o.Payments.Take(ctx, m)
+	outcome, err := r.o.Payments.Submit(ctx, m)
 	if err != nil {
 		commit.Fail(Unavailable)
 	}

@@ -20,7 +20,7 @@ func TestABatchOfNotificationsIsOfASupplierAndACause(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", o.Amount)); err != nil {
+		if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T1", o.Amount)); err != nil {
 			t.Fatal(err)
 		}
 		for _, query := range []string{

@@ -40,7 +40,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", o.Amount)); err != nil {
+				if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T1", o.Amount)); err != nil {
 					t.Fatal(err)
 				}
 				now := d.Now()

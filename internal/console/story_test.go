@@ -52,7 +52,7 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 		r.Source.Record.ReceivedAt -= 5000
 		r.Source.Record.Steps = []supplier.Step{{Name: "signature", OK: true, TookUS: 1500}}
 		for range 2 {
-			if _, err := f.Processor.Take(ctx, r); err != nil {
+			if _, err := f.Processor.Submit(ctx, r); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -103,7 +103,7 @@ func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", 5)); err != nil {
+		if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T1", 5)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.NewRaw("DELETE FROM deliveries").Exec(t.Context()); err != nil {

@@ -24,7 +24,7 @@ func TestUnmaskActsFindTheirObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", 5)); err != nil {
+		if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T1", 5)); err != nil {
 			t.Fatal(err)
 		}
 		x := map[bool]string{true: "decode('78', 'hex')", false: "x'78'"}[d.IsPostgres()]

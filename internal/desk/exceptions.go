@@ -189,7 +189,7 @@ func (d *desk) keepSurplus() approval.Action {
 				return approval.Ran{}, err
 			}
 			return approval.Ran{Result: map[string]any{"outcome": KeepSurplus}},
-				d.o.Payments.Elsewhere(ctx, tx, s.Value.(*Subject).Exception, a.ID, true)
+				d.o.Payments.SettleHeld(ctx, tx, s.Value.(*Subject).Exception, a.ID, true)
 		},
 	}
 }
@@ -264,7 +264,7 @@ func (d *desk) resolvedElsewhere() approval.Action {
 			if err := d.decide(ctx, tx, a, s, exception.Resolved, outcome, p.Reference); err != nil {
 				return approval.Ran{}, err
 			}
-			return approval.Ran{Result: map[string]any{"outcome": p.Outcome}}, d.o.Payments.Elsewhere(ctx, tx, x, a.ID, p.Outcome == Kept)
+			return approval.Ran{Result: map[string]any{"outcome": p.Outcome}}, d.o.Payments.SettleHeld(ctx, tx, x, a.ID, p.Outcome == Kept)
 		},
 	}
 }

@@ -68,7 +68,7 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 		ByHand: byHand,
 	})
 	k.refunds = refund.New(refund.Options{
-		Books: k.Books(time.Second), Calls: k.Calls,
+		Deps: k.Books(time.Second), Calls: k.Calls,
 		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: k.auto, AutoDay: 10 * k.auto} },
 		Window: func(int64) time.Duration { return time.Hour },
 	})
@@ -166,7 +166,7 @@ func (k *office) callback(ref, tradeNo string, amount int64, at string) *payment
 
 func (k *office) take(m *payment.Message) payment.Outcome {
 	k.t.Helper()
-	out, err := k.Processor.Take(context.Background(), m)
+	out, err := k.Processor.Submit(context.Background(), m)
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (k *office) unclear() (*refund.Refund, *exception.Item) {
 	k.auto = 100_000
 	defer func() { k.auto = 0 }()
 	o := k.order(order.Paid, "f1")
-	r, _, err := k.refunds.Ask(k.t.Context(), k.M1, refund.Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: 700, Reason: "broken"})
+	r, _, err := k.refunds.Create(k.t.Context(), k.M1, refund.Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: 700, Reason: "broken"})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestAStatementIsADayInPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, fmt.Sprint("T", n), 1999)); err != nil {
+			if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, fmt.Sprint("T", n), 1999)); err != nil {
 				t.Fatal(err)
 			}
 		}

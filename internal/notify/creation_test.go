@@ -21,7 +21,7 @@ import (
 func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, concurrency int, b *breaker.Cache) (f *paymenttest.Fixture,
 	here *notify.Dispatcher,
 ) {
-	o.Here = func(f *paymenttest.Fixture) *notify.Dispatcher {
+	o.Local = func(f *paymenttest.Fixture) *notify.Dispatcher {
 		here = dispatcherWith(t, f, ch, concurrency, b)
 		return here
 	}
@@ -48,7 +48,7 @@ func pay(t *testing.T, f *paymenttest.Fixture) {
 		Supplier: "sp-main",
 	})
 	if err == nil {
-		_, err = f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10))
+		_, err = f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10))
 	}
 	if err != nil {
 		t.Fatal(err)

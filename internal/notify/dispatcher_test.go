@@ -113,7 +113,7 @@ func paid(t testing.TB, f *paymenttest.Fixture, n int) []queue.Nudge {
 				t.Error(err)
 				return
 			}
-			if _, err := f.Processor.Take(context.Background(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10)); err != nil {
+			if _, err := f.Processor.Submit(context.Background(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10)); err != nil {
 				t.Error(err)
 			}
 		})

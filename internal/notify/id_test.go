@@ -80,7 +80,7 @@ func sentBy(t *testing.T, d *db.DB, m *fakemerchant.Merchant, o *order.Order, st
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T1", 10)); err != nil {
+	if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T1", 10)); err != nil {
 		t.Fatal(err)
 	}
 	before := m.Count()

@@ -41,7 +41,7 @@ func TestEachChannelIsNotifiedOnceInItsOwnFormat(t *testing.T) {
 				Supplier: "sp-main", NotifyURL: own,
 			})
 			if err == nil {
-				_, err = f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10))
+				_, err = f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10))
 			}
 			if err != nil {
 				t.Fatal(err)

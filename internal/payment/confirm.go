@@ -22,9 +22,9 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Take commits one message, batched with others, and returns its outcome. After an error
+// Submit commits one message, batched with others, and returns its outcome. After an error
 // nothing is known to be committed: the supplier must send it again.
-func (p *Processor) Take(ctx context.Context, m *Message) (Outcome, error) {
+func (p *Processor) Submit(ctx context.Context, m *Message) (Outcome, error) {
 	return p.confirms.Do(ctx, m)
 }
 
@@ -324,7 +324,7 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	for _, o := range b.doubtful {
 		b.p.o.Requery(w, o, askedAt(o, b.attempts[o.ID]))
 	}
-	nudges, err := notify.CreateCounted(ctx, w, d, b.p.o.Here, b.facts, figures)
+	nudges, err := notify.CreateCounted(ctx, w, d, b.p.o.Local, b.facts, figures)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func newOrder(t *testing.T, f *paymenttest.Fixture, supplier string) *order.Orde
 
 func paid(t *testing.T, f *paymenttest.Fixture, m *payment.Message) {
 	t.Helper()
-	if out, err := f.Processor.Take(t.Context(), m); err != nil || out.Name != payment.Paid {
+	if out, err := f.Processor.Submit(t.Context(), m); err != nil || out.Name != payment.Paid {
 		t.Fatalf("outcome %q, %v", out.Name, err)
 	}
 }

@@ -324,10 +324,10 @@ func LedgerRefs(orderID int64) []string {
 // ErrNoMerchant means that the held money belongs to no known merchant.
 var ErrNoMerchant = errors.New("it is not known which merchant the money belongs to")
 
-// Elsewhere takes the money held for an exception out of suspense, because an approval says
+// SettleHeld takes the money held for an exception out of suspense, because an approval says
 // that it was settled elsewhere: if kept, it is the merchant's, otherwise the supplier no
 // longer owes it. It does nothing if nothing is held. Errors: ErrNoMerchant, act.ErrChanged.
-func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, approvalID int64, kept bool) error {
+func (p *Processor) SettleHeld(ctx context.Context, tx db.Tx, x *exception.Item, approvalID int64, kept bool) error {
 	if x.HeldRef == "" {
 		return nil
 	}

@@ -237,7 +237,7 @@ func TestWhatWasDealtWithElsewhereLeavesSuspense(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		elsewhere := func(x *exception.Item, approval int64, kept bool) error {
 			return f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-				if err := f.Processor.Elsewhere(ctx, tx, x, approval, kept); err != nil {
+				if err := f.Processor.SettleHeld(ctx, tx, x, approval, kept); err != nil {
 					return err
 				}
 				result := exception.RefundedElsewhere

@@ -44,8 +44,8 @@ type Options struct {
 	Settings *settings.Store
 	Ledger   *ledger.Ledger
 	Nudger   *notify.Nudger
-	// Here is the dispatcher of this process; nil = none.
-	Here *notify.Dispatcher
+	// Local is the dispatcher of this process; nil = none.
+	Local *notify.Dispatcher
 	// CheckURL returns why notifications must not be sent to a URL.
 	CheckURL func(string) error
 

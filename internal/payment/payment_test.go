@@ -56,7 +56,7 @@ func create(t testing.TB, f *paymenttest.Fixture, change func(*payment.CreateReq
 
 func take(t testing.TB, f *paymenttest.Fixture, r *payment.Message) payment.Outcome {
 	t.Helper()
-	out, err := f.Processor.Take(t.Context(), r)
+	out, err := f.Processor.Submit(t.Context(), r)
 	if err != nil {
 		t.Fatalf("take: %v", err)
 	}
@@ -398,7 +398,7 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 				}
 				if err := dbtest.Repeat(func() error {
 					sent.Add(1)
-					_, err := f.Processor.Take(context.Background(), r)
+					_, err := f.Processor.Submit(context.Background(), r)
 					return err
 				}); err != nil {
 					t.Error(err)
@@ -739,16 +739,16 @@ func machines() paymenttest.Options {
 	var refunds *refund.Machine
 	open := func(f *paymenttest.Fixture) *refund.Machine {
 		if refunds == nil || refunds.DB != f.DB {
-			refunds = refund.New(refund.Options{Books: f.Books(time.Second), Calls: f.Calls})
+			refunds = refund.New(refund.Options{Deps: f.Books(time.Second), Calls: f.Calls})
 		}
 		return refunds
 	}
 	o.Refunds = func(f *paymenttest.Fixture) payment.Refunds { return open(f) }
 	o.Disputes = func(f *paymenttest.Fixture) payment.Disputes {
-		return dispute.New(dispute.Options{Books: f.Books(), Refunds: open(f)})
+		return dispute.New(dispute.Options{Deps: f.Books(), Refunds: open(f)})
 	}
 	o.Payouts = func(f *paymenttest.Fixture) payment.Matcher {
-		return payout.New(payout.Options{Books: f.Books(time.Second)})
+		return payout.New(payout.Options{Deps: f.Books(time.Second)})
 	}
 	return o
 }

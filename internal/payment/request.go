@@ -259,7 +259,7 @@ func (c *closing) write(ctx context.Context, tx db.Tx, w *db.Writes) (map[int64]
 	if len(ids) > 0 {
 		w.Add(closeAttempts(tx, ids, now))
 	}
-	made, err := notify.Create(ctx, w, d, c.p.o.Here, facts)
+	made, err := notify.Create(ctx, w, d, c.p.o.Local, facts)
 	if err != nil {
 		return nil, err
 	}

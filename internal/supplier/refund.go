@@ -67,15 +67,15 @@ type RefundAnswer struct {
 
 // RefundList is the answer of a RefundLister.
 type RefundList struct {
-	All      []RefundSaid
+	All      []RefundReport
 	Unknown  bool
 	Reason   text.Message // why it is
 	Exchange Exchange
 }
 
-// RefundSaid is what an authentic answer says about a refund. Where it leaves something
+// RefundReport is what an authentic answer says about a refund. Where it leaves something
 // out, the adapter fills in what was asked for.
-type RefundSaid struct {
+type RefundReport struct {
 	No         string // our number; "" = it is none of ours
 	SupplierNo string
 	Reference  string // of the payment
@@ -92,10 +92,10 @@ func (x Exchange) RefundUnknown(class Class, err error) RefundAnswer {
 	return RefundAnswer{State: RefundUnknown, Reason: a.Reason, Exchange: a.Exchange}
 }
 
-// JudgeRefund is the answer of a message that is authentic. It is unknown where the word is,
+// EvaluateRefund is the answer of a message that is authentic. It is unknown where the word is,
 // where it is about another refund or payment, and where a refund that was made has another
 // amount.
-func (x Exchange) JudgeRefund(r Refund, said RefundSaid) RefundAnswer {
+func (x Exchange) EvaluateRefund(r Refund, said RefundReport) RefundAnswer {
 	moved := said.State == RefundSucceeded || said.State == RefundReturned
 	switch {
 	case said.Reference != r.Reference:

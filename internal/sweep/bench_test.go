@@ -102,7 +102,7 @@ func (f *fixture) callbacks(during func()) time.Duration {
 				break
 			}
 			begun := time.Now()
-			if _, err := f.Processor.Take(context.Background(), f.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount)); err != nil {
+			if _, err := f.Processor.Submit(context.Background(), f.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount)); err != nil {
 				f.t.Error(err)
 				break
 			}

@@ -152,7 +152,7 @@ func (f *fixture) closed(code string, cause order.Cause) *order.Order {
 func (f *fixture) delivery(set string, args ...any) {
 	f.t.Helper()
 	o := f.order("sp-main", false)
-	if _, err := f.Processor.Take(context.Background(), f.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount)); err != nil {
+	if _, err := f.Processor.Submit(context.Background(), f.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount)); err != nil {
 		f.t.Fatal(err)
 	}
 	if set != "" {

@@ -50,7 +50,7 @@ func (s *story) end(x *exception.Item, approval int64, outcome exception.Outcome
 	s.t.Helper()
 	if err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		if outcome == exception.RefundedElsewhere {
-			if err := s.Processor.Elsewhere(ctx, tx, x, approval, false); err != nil {
+			if err := s.Processor.SettleHeld(ctx, tx, x, approval, false); err != nil {
 				return err
 			}
 		}

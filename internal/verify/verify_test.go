@@ -57,7 +57,7 @@ func (s *story) create(m *merchant.Merchant, pieces int64) *order.Order {
 
 func (s *story) take(r *payment.Message, want string) {
 	s.t.Helper()
-	out, err := s.Processor.Take(s.t.Context(), r)
+	out, err := s.Processor.Submit(s.t.Context(), r)
 	if err != nil || out.Name != want {
 		s.t.Fatalf("outcome %q, %v, want %q", out.Name, err, want)
 	}
@@ -690,7 +690,7 @@ func (s *story) live(ctx context.Context) {
 		_, _ = s.Processor.Cancel(ctx, s.M1, o.OrderNo)
 		return
 	}
-	_, _ = s.Processor.Take(ctx, s.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount))
+	_, _ = s.Processor.Submit(ctx, s.Callback(o.OrderNo, "T-"+o.OrderNo, o.Amount))
 }
 
 func TestProgressIsToldAndPagesAreBounded(t *testing.T) {

@@ -21,7 +21,7 @@ func TestOldRowsComeAndGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
+		if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 5)); err != nil {
 			t.Fatal(err)
 		}
 		old := &oldTables{DB: d.DB.DB, postgres: d.IsPostgres()}

@@ -43,7 +43,7 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 		if _, err := s.addLines(t.Context(), d.DB.DB, 300); err == nil {
 			t.Fatal("lines were made without a paid order")
 		}
-		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, bench.Amount)); err != nil {
+		if _, err := f.Processor.Submit(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, bench.Amount)); err != nil {
 			t.Fatal(err)
 		}
 		code := bench.MerchantCode(longMerchant)

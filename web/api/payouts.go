@@ -78,7 +78,7 @@ func (s *handlers) createPayout(c *fiber.Ctx) error {
 	if r.AccountCode == "" {
 		r.Free = &in.Account.Free
 	}
-	p, created, err := s.Payouts.Ask(c.UserContext(), web.MerchantOf(c), r)
+	p, created, err := s.Payouts.Create(c.UserContext(), web.MerchantOf(c), r)
 	if err != nil {
 		return err
 	}

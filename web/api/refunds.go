@@ -35,7 +35,7 @@ func (s *handlers) createRefund(c *fiber.Ctx) error {
 	}
 	r := requestOf[refund.Request](c)
 	r.OrderNo = no
-	made, created, err := s.Refunds.Ask(c.UserContext(), web.MerchantOf(c), *r)
+	made, created, err := s.Refunds.Create(c.UserContext(), web.MerchantOf(c), *r)
 	if err != nil {
 		return err
 	}

@@ -66,26 +66,26 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
 	t.Cleanup(nudger.Close)
-	books := booking.Books{
+	books := booking.Deps{
 		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule, Nudge: func([]queue.Nudge) {},
 	}
 	o.Refunds = refund.New(refund.Options{
-		Books: books, CheckURL: func(string) error { return nil },
+		Deps: books, CheckURL: func(string) error { return nil },
 		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: 100_000, AutoDay: 1_000_000} },
 		Window: func(int64) time.Duration { return time.Hour },
-		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+		Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return o.Approvals.Ask(ctx, tx, r)
 		},
 		Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error {
 			return o.Approvals.Recall(ctx, tx, id, m)
 		},
 	})
-	o.Disputes = dispute.New(dispute.Options{Books: books, Refunds: o.Refunds})
+	o.Disputes = dispute.New(dispute.Options{Deps: books, Refunds: o.Refunds})
 	o.Payouts = payout.New(payout.Options{
-		Books: books, CheckURL: func(string) error { return nil },
+		Deps: books, CheckURL: func(string) error { return nil },
 		Accounts: payoutAccounts{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Each: 5000, Day: 6000, Auto: 1000} },
 		Fee: func(int64, int64, int64, string) int64 { return 10 },
-		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+		Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return o.Approvals.Ask(ctx, tx, r)
 		},
 		Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error {

@@ -97,7 +97,7 @@ func TestAByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
 func TestAnImportEndsWhatIsOpenAboutItsPayments(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
-		out, err := f.Processor.Take(t.Context(), f.Callback("A-1", "T-1", 1999))
+		out, err := f.Processor.Submit(t.Context(), f.Callback("A-1", "T-1", 1999))
 		if err != nil || out.Name != exception.UnknownOrder {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -105,7 +105,7 @@ func TestAnImportEndsWhatIsOpenAboutItsPayments(t *testing.T) {
 		mustImport(t, f, 1, entry("A-1", "paid", `"supplier_trade_no": "T-1"`))
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE state = 'resolved' AND outcome = 'paid' AND reference = 'A-1' AND held_ref = ''")
 		booksInOrder(t, f)
-		out, err = f.Processor.Take(t.Context(), f.Callback("A-1", "T-1", 1999))
+		out, err = f.Processor.Submit(t.Context(), f.Callback("A-1", "T-1", 1999))
 		if err != nil || out.Name != payment.Repeat {
 			t.Errorf("%+v, %v", out, err)
 		}
@@ -175,7 +175,7 @@ func TestOrdersTakenOverGoOnLikeOurs(t *testing.T) {
 			{"paid", "T-paid", payment.Repeat},
 			{"paid", "T-again", exception.DuplicatePayment},
 		} {
-			out, err := f.Processor.Take(t.Context(), f.Callback(c.no, c.trade, 1999))
+			out, err := f.Processor.Submit(t.Context(), f.Callback(c.no, c.trade, 1999))
 			if err != nil || out.Name != c.want {
 				t.Errorf("callback of %s: %q, %v, want %q", c.no, out.Name, err, c.want)
 			}
@@ -202,7 +202,7 @@ func TestHeldMoneyDoesNotKeepItsOrderFromBeingTakenOver(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		take := func(no, trade, want string) {
 			t.Helper()
-			if out, err := f.Processor.Take(t.Context(), f.Callback(no, trade, 1999)); err != nil || out.Name != want {
+			if out, err := f.Processor.Submit(t.Context(), f.Callback(no, trade, 1999)); err != nil || out.Name != want {
 				t.Errorf("callback of %s: %q, %v, want %q", no, out.Name, err, want)
 			}
 		}

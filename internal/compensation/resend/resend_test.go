@@ -68,7 +68,7 @@ func (k *desk) exhausted(ago time.Duration) int64 {
 		Supplier: "sp-main",
 	})
 	if err == nil {
-		_, err = k.Processor.Take(k.t.Context(), k.Callback(o.OrderNo, "T"+o.OrderNo, 10))
+		_, err = k.Processor.Submit(k.t.Context(), k.Callback(o.OrderNo, "T"+o.OrderNo, 10))
 	}
 	if err != nil {
 		k.t.Fatal(err)

@@ -65,7 +65,7 @@ func open(t *testing.T, d *db.DB) *office {
 		t.Fatal(err)
 	}
 	m := o.Callback(made.OrderNo, "T1", 1999)
-	if _, err := o.Processor.Take(t.Context(), m); err != nil {
+	if _, err := o.Processor.Submit(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	return o

@@ -18,13 +18,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Books are what every Write needs.
-type Books struct {
+// Deps are what every Write needs.
+type Deps struct {
 	DB       *db.DB
 	Settings *settings.Store
 	Ledger   *ledger.Ledger
 	Nudger   *notify.Nudger
-	Here     *notify.Dispatcher // of this process; nil = none
+	Local    *notify.Dispatcher // of this process; nil = none
 	Schedule compensation.Schedule
 	// Nudge makes compensations run soon; best effort. nil = the tick finds them.
 	Nudge func([]queue.Nudge)
@@ -32,7 +32,7 @@ type Books struct {
 
 // Write collects what one transaction does, until Send.
 type Write struct {
-	b       *Books
+	b       *Deps
 	Tx      db.Tx
 	W       *db.Writes
 	Entries fact.Entries
@@ -42,7 +42,7 @@ type Write struct {
 }
 
 // Begin returns an empty Write.
-func (b *Books) Begin(tx db.Tx) *Write { return &Write{b: b, Tx: tx, W: tx.Writes()} }
+func (b *Deps) Begin(tx db.Tx) *Write { return &Write{b: b, Tx: tx, W: tx.Writes()} }
 
 // Notify adds a notification to a merchant about a version of a subject, with its view. url is
 // where the subject is notified; "" = the merchant's own.
@@ -73,7 +73,7 @@ func (x *Write) Fill(ctx context.Context) error {
 	if len(x.changes) > 0 {
 		x.W.Insert(&x.changes, "")
 	}
-	nudges, err := notify.Create(ctx, x.W, b.DB, b.Here, x.facts)
+	nudges, err := notify.Create(ctx, x.W, b.DB, b.Local, x.facts)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (x *Write) Fill(ctx context.Context) error {
 }
 
 // Wake makes compensations run soon.
-func (b *Books) Wake(items ...*compensation.Item) {
+func (b *Deps) Wake(items ...*compensation.Item) {
 	if b.Nudge == nil || len(items) == 0 {
 		return
 	}
@@ -100,7 +100,7 @@ func (b *Books) Wake(items ...*compensation.Item) {
 }
 
 // SupplierCode returns a supplier's code, nearly always from memory.
-func (b *Books) SupplierCode(q bun.IDB, id int64) (code string, err error) {
+func (b *Deps) SupplierCode(q bun.IDB, id int64) (code string, err error) {
 	if e, ok := b.Settings.Current().Suppliers.ByID(id); ok {
 		return e.Code, nil
 	}
@@ -111,7 +111,7 @@ func (b *Books) SupplierCode(q bun.IDB, id int64) (code string, err error) {
 }
 
 // SupplierName is SupplierCode from memory alone; "?" if this node does not have the supplier.
-func (b *Books) SupplierName(id int64) string {
+func (b *Deps) SupplierName(id int64) string {
 	if e, ok := b.Settings.Current().Suppliers.ByID(id); ok {
 		return e.Code
 	}
@@ -119,7 +119,7 @@ func (b *Books) SupplierName(id int64) string {
 }
 
 // MerchantCode returns a merchant's code, nearly always from memory.
-func (b *Books) MerchantCode(q bun.IDB, id int64) (code string, err error) {
+func (b *Deps) MerchantCode(q bun.IDB, id int64) (code string, err error) {
 	if x := b.Settings.Merchants().ByID(id); x != nil {
 		return x.Code, nil
 	}

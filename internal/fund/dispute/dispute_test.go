@@ -67,8 +67,8 @@ func bankOf(t testing.TB, d *db.DB, o paymenttest.Options) *bank {
 			return
 		}
 		k.refunds = refund.New(refund.Options{
-			Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
-			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+			Deps: f.Books(time.Second, time.Minute), Calls: f.Calls,
+			Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 				return k.desk.Ask(ctx, tx, r)
 			},
 			Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
@@ -76,7 +76,7 @@ func bankOf(t testing.TB, d *db.DB, o paymenttest.Options) *bank {
 			Window:   func(int64) time.Duration { return time.Hour },
 			CheckURL: func(string) error { return nil },
 		})
-		k.m = dispute.New(dispute.Options{Books: f.Books(), Refunds: k.refunds})
+		k.m = dispute.New(dispute.Options{Deps: f.Books(), Refunds: k.refunds})
 	}
 	o.Refunds = func(f *paymenttest.Fixture) payment.Refunds { machines(f); return k.refunds }
 	o.Disputes = func(f *paymenttest.Fixture) payment.Disputes { machines(f); return k.m }
@@ -133,7 +133,7 @@ func (k *bank) pay(o *order.Order) {
 
 func (k *bank) take(m *payment.Message) payment.Outcome {
 	k.t.Helper()
-	out, err := k.Processor.Take(k.t.Context(), m)
+	out, err := k.Processor.Submit(k.t.Context(), m)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -551,7 +551,7 @@ func TestADisputeAndRefunds(t *testing.T) {
 	each(t, func(k *bank) {
 		o := k.paid()
 		ask := func(amount int64) (*refund.Refund, error) {
-			r, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+			r, _, err := k.refunds.Create(t.Context(), k.M1, refund.Request{
 				OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: amount,
 				Reason: "broken",
 			})
@@ -598,7 +598,7 @@ func TestADisputeAboveWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
-		r, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+		r, _, err := k.refunds.Create(t.Context(), k.M1, refund.Request{
 			OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: 700,
 			Reason: "broken",
 		})
@@ -645,7 +645,7 @@ func TestADisputeRacesWithRefunds(t *testing.T) {
 				out := k.Out()
 				all.Go(func() {
 					err := dbtest.Repeat(func() error {
-						_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+						_, _, err := k.refunds.Create(t.Context(), k.M1, refund.Request{
 							OrderNo: o.OrderNo, OutRefundNo: out, Amount: 600,
 							Reason: "broken",
 						})

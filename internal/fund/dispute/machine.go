@@ -22,18 +22,18 @@ import (
 
 // Options of a Machine.
 type Options struct {
-	booking.Books
+	booking.Deps
 	Refunds *refund.Machine // whose refunds a dispute stops
 }
 
 // Machine is the only writer of disputes.
 type Machine struct {
-	booking.Books
+	booking.Deps
 	o Options
 }
 
 // New returns a Machine.
-func New(o Options) *Machine { return &Machine{Books: o.Books, o: o} }
+func New(o Options) *Machine { return &Machine{Deps: o.Deps, o: o} }
 
 // item is a dispute in one transaction: as it was, and as it becomes.
 type item struct {
@@ -275,7 +275,7 @@ func (x *write) book() error {
 			return err
 		}
 		x.save(it)
-		x.tell(it)
+		x.notify(it)
 		if it.settled {
 			x.W.Add(exception.ResolveDispute(x.Tx, x.m.DB, it.d.SupplierID, it.d.SupplierDisputeNo))
 		}
@@ -367,8 +367,8 @@ func (x *write) moved(it *item, version int64, from, to Status, now int64) {
 	})
 }
 
-// tell adds the notifications: that a dispute is open, once its merchant is known, and its end.
-func (x *write) tell(it *item) {
+// notify adds the notifications: that a dispute is open, once its merchant is known, and its end.
+func (x *write) notify(it *item) {
 	d := it.d
 	if !d.matched() {
 		return

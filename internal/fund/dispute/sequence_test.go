@@ -256,7 +256,7 @@ func (k *bank) pays(o *order.Order, trade string) {
 // sends asks for a refund of ours and sends it; answered = the supplier's answer arrives.
 func (k *bank) sends(p *replica, amount int64, fault paymenttest.RefundFault) {
 	k.t.Helper()
-	r, _, err := k.refunds.Ask(k.t.Context(), k.M1, refund.Request{OrderNo: p.o.OrderNo, OutRefundNo: k.Out(), Amount: amount, Reason: "broken"})
+	r, _, err := k.refunds.Create(k.t.Context(), k.M1, refund.Request{OrderNo: p.o.OrderNo, OutRefundNo: k.Out(), Amount: amount, Reason: "broken"})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -43,14 +43,14 @@ func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 			for range 4 {
 				out, to := k.Out(), k.Out()
 				ask(400, func() error {
-					_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+					_, _, err := k.refunds.Create(t.Context(), k.M1, refund.Request{
 						OrderNo: refunded.OrderNo, OutRefundNo: out, Amount: 400,
 						Reason: "broken",
 					})
 					return err
 				})
 				ask(903, func() error {
-					_, _, err := k.payouts.Ask(t.Context(), k.M1, payout.Request{
+					_, _, err := k.payouts.Create(t.Context(), k.M1, payout.Request{
 						OutPayoutNo: to, Amount: 900, Currency: "CNY",
 						Supplier: "f1", AccountCode: "main",
 					})

@@ -124,8 +124,8 @@ func newNode(t testing.TB, d *db.DB, o paymenttest.Options) *node {
 	k := &node{}
 	o.Payouts = func(f *paymenttest.Fixture) payment.Matcher {
 		k.payouts = payout.New(payout.Options{
-			Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
-			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+			Deps: f.Books(time.Second, time.Minute), Calls: f.Calls,
+			Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 				return k.board.Ask(ctx, tx, r)
 			},
 			Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.board.Recall(ctx, tx, id, m) },
@@ -254,7 +254,7 @@ var steps = map[string]func(k *cluster, t *rapid.T) string{
 		if !ok {
 			return ""
 		}
-		_, _, err := k.refunds.Ask(context.Background(), k.M1, refund.Request{
+		_, _, err := k.refunds.Create(context.Background(), k.M1, refund.Request{
 			OrderNo: o.OrderNo, OutRefundNo: k.Out(),
 			Amount: rapid.Int64Range(1, 1999).Draw(t, "amount"),
 		})
@@ -262,7 +262,7 @@ var steps = map[string]func(k *cluster, t *rapid.T) string{
 	},
 	"payout": func(k *cluster, t *rapid.T) string {
 		amount := rapid.Int64Range(1, 2500).Draw(t, "amount")
-		_, _, err := k.payouts.Ask(context.Background(), k.M1, payout.Request{
+		_, _, err := k.payouts.Create(context.Background(), k.M1, payout.Request{
 			OutPayoutNo: k.Out(), Amount: amount, Currency: "CNY",
 			Supplier: "f1", AccountCode: "main",
 		})

@@ -55,7 +55,7 @@ func Items(ctx context.Context, q bun.IDB, s *settings.Store, ids []int64) (item
 	if err := q.NewSelect().Model(&all).Where("po.id IN (?)", bun.List(ids)).OrderExpr("po.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read payouts: %w", err)
 	}
-	m := &Machine{Books: booking.Books{Settings: s}}
+	m := &Machine{Deps: booking.Deps{Settings: s}}
 	for _, p := range all {
 		items = append(items, m.item(p, compensation.SupplierUnknown, "sweep"))
 	}
@@ -296,7 +296,7 @@ func (m *Machine) sendAll(ctx context.Context, tx db.Tx, all []*sending) ([]sent
 		}
 		p.Short = false
 		if p.Credit != Init {
-			x.keep(p)
+			x.update(p)
 		} else if err := x.do(p, booking.Cause{Actor: "backstop"}, Sent); err != nil {
 			return nil, err
 		}
@@ -363,7 +363,7 @@ func (m *Machine) unsent(ctx context.Context, x compensation.Item, p, before *Pa
 		}
 		now.FirstCallAt, now.LastCallAt, now.Short = before.FirstCallAt, before.LastCallAt, before.Short
 		w := m.begin(tx)
-		w.keep(now)
+		w.update(now)
 		if err := w.Send(ctx); err != nil || !never {
 			return err
 		}

@@ -73,12 +73,12 @@ func TestPayoutsInOneTransactionAreIndependent(t *testing.T) {
 		k.fund("m1", 3*sum)
 		k.limit.Auto = sum
 		at := k.Entry(t, "f1")
-		ask := func(of *merchant.Merchant, amount int64) *asking {
-			return &asking{of: of, req: k.request(amount), at: at, exponent: 2}
+		ask := func(of *merchant.Merchant, amount int64) *creation {
+			return &creation{of: of, req: k.request(amount), at: at, exponent: 2}
 		}
 		forbidden := ask(k.M1, 1)
 		forbidden.req.AccountCode = "none"
-		outs := together(k, k.m.askAll, []*asking{
+		outs := together(k, k.m.askAll, []*creation{
 			ask(k.M1, sum), ask(k.M1, 2*sum), forbidden, ask(k.M1, sum), ask(k.M2, 1), ask(k.M1, sum), ask(k.M1, 1),
 		})
 		if out := outs[1]; out.err != nil || !out.created || out.p.ByRule || out.p.Status != Created {
@@ -123,7 +123,7 @@ func TestPayoutsInOneTransactionAreIndependent(t *testing.T) {
 				sent[i].p.PayoutNo)
 			sent[i].call.State = "ended"
 			answers = append(answers, &answered{
-				id: sent[i].p.ID, heard: heard{PayoutAnswer: supplier.PayoutAnswer{State: state}},
+				id: sent[i].p.ID, heard: supplierAnswer{PayoutAnswer: supplier.PayoutAnswer{State: state}},
 				done: sent[i].call,
 			})
 		}

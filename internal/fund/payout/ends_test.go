@@ -201,7 +201,7 @@ func (k *till) callback(p *Payout) {
 	m := k.Callback(p.PayoutNo, "T-"+p.PayoutNo+k.Out(), p.Amount)
 	m.Supplier = k.Entry(k.t, "f1")
 	m.Content.Status = supplier.Other
-	out, err := k.Processor.Take(k.t.Context(), m)
+	out, err := k.Processor.Submit(k.t.Context(), m)
 	if err != nil || out.Name == exception.UnknownOrder {
 		k.t.Fatalf("%v %+v", err, out)
 	}

@@ -18,11 +18,11 @@ import (
 
 // Options of a Machine.
 type Options struct {
-	booking.Books
+	booking.Deps
 	Calls *call.Caller // nil = this process calls no supplier
-	// Ask proposes a payout for approval by operators; Recall withdraws the proposal.
-	Ask    func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
-	Recall func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error
+	// Propose proposes a payout for approval by operators; Recall withdraws the proposal.
+	Propose func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
+	Recall  func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error
 	// CheckURL returns why notifications must not be sent to a URL; nil = they may.
 	CheckURL    func(string) error
 	CallbackURL func(supplier string) string
@@ -37,11 +37,11 @@ type Options struct {
 // Machine is the only writer of payouts. Requests, submissions and answers each share their
 // transactions.
 type Machine struct {
-	booking.Books
-	o       Options
-	asks    *db.Batcher[*asking, asked]
-	sends   *db.Batcher[*sending, sent]
-	answers *db.Batcher[*answered, settled]
+	booking.Deps
+	o         Options
+	creations *db.Batcher[*creation, created]
+	sends     *db.Batcher[*sending, sent]
+	answers   *db.Batcher[*answered, settled]
 }
 
 // New starts a Machine.
@@ -49,9 +49,9 @@ func New(o Options) *Machine {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	m := &Machine{Books: o.Books, o: o}
-	m.asks = db.NewBatcher(o.DB, db.BatchOptions[*asking, asked]{
-		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: (*asking).key, Observe: metric.ObserveBatch("payout_requests"),
+	m := &Machine{Deps: o.Deps, o: o}
+	m.creations = db.NewBatcher(o.DB, db.BatchOptions[*creation, created]{
+		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: (*creation).key, Observe: metric.ObserveBatch("payout_requests"),
 	}, m.askAll)
 	m.sends = db.NewBatcher(o.DB, db.BatchOptions[*sending, sent]{
 		Size: batchSize, Writers: 1, Queue: maxWaits, Wait: maxWait, Key: func(s *sending) string { return key(s.id) },
@@ -73,7 +73,7 @@ const (
 
 // Close writes what waits for its transaction.
 func (m *Machine) Close() {
-	m.asks.Close()
+	m.creations.Close()
 	m.sends.Close()
 	m.answers.Close()
 }
@@ -87,26 +87,26 @@ type write struct {
 	payouts []Payout
 	steps   []Step
 	// The changes of rows. A row that changes more than once has its changes in different turns.
-	changes turns[change]
-	states  turns[stepChange]
+	changes updateRounds[change]
+	states  updateRounds[stepChange]
 	reports []*exception.Item
 	over    map[int64][]string // numbers by supplier, see settled
 }
 
 func (m *Machine) begin(tx db.Tx) *write {
 	return &write{
-		Write: m.Begin(tx), m: m, changes: turns[change]{of: map[string]int{}}, states: turns[stepChange]{of: map[string]int{}},
+		Write: m.Begin(tx), m: m, changes: updateRounds[change]{of: map[string]int{}}, states: updateRounds[stepChange]{of: map[string]int{}},
 		over: map[int64][]string{},
 	}
 }
 
-// turns are changes of rows in the order in which they are sent.
-type turns[T any] struct {
+// updateRounds are changes of rows in the order in which they are sent.
+type updateRounds[T any] struct {
 	rows [][]T
 	of   map[string]int // number of changes by row
 }
 
-func (t *turns[T]) add(row string, x T) {
+func (t *updateRounds[T]) add(row string, x T) {
 	n := t.of[row]
 	t.of[row]++
 	if n == len(t.rows) {
@@ -203,13 +203,13 @@ func (x *write) apply(p *Payout, c booking.Cause, e Event) error {
 	if err := x.book(p, move.Facts); err != nil {
 		return err
 	}
-	x.tell(p, move.Notice)
+	x.notify(p, move.Notice)
 	x.change(p, version, from)
 	return nil
 }
 
-// keep writes what was learned about a payout whose status stays as it is.
-func (x *write) keep(p *Payout) { x.change(p, p.Version, p.Status) }
+// update writes what was learned about a payout whose status stays as it is.
+func (x *write) update(p *Payout) { x.change(p, p.Version, p.Status) }
 
 // change writes a payout as it is now, if it is stored in this version and status.
 func (x *write) change(p *Payout, version int64, from Status) {
@@ -285,8 +285,8 @@ func (x *write) book(p *Payout, facts []fact.Name) error {
 	return nil
 }
 
-// tell adds a notification to the merchant; "" = none.
-func (x *write) tell(p *Payout, kind string) {
+// notify adds a notification to the merchant; "" = none.
+func (x *write) notify(p *Payout, kind string) {
 	if kind != "" {
 		x.Notify(kind, p.MerchantID, p.ID, p.Version, p.NotifyURL, x.m.ViewOf(p))
 	}

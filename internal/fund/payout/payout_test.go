@@ -76,8 +76,8 @@ func newTill(t *testing.T, d *db.DB) *till {
 		Fakes: paymenttest.NewFakes("f1"),
 		Payouts: func(f *paymenttest.Fixture) payment.Matcher {
 			k.m = New(Options{
-				Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
-				Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+				Deps: f.Books(time.Second, time.Minute), Calls: f.Calls,
+				Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 					return k.desk.Ask(ctx, tx, r)
 				},
 				Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
@@ -136,7 +136,7 @@ func (k *till) request(amount int64) Request {
 }
 
 func (k *till) ask(amount int64) (*Payout, error) {
-	p, _, err := k.m.Ask(k.t.Context(), k.M1, k.request(amount))
+	p, _, err := k.m.Create(k.t.Context(), k.M1, k.request(amount))
 	return p, err
 }
 

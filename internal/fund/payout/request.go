@@ -37,10 +37,10 @@ func (r Request) digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Ask creates a payout. Within the merchant's limits for it, the account is debited at once;
+// Create creates a payout. Within the merchant's limits for it, the account is debited at once;
 // else it waits for two people. created is false if the same request was made before. Errors:
 // ErrConflict, ErrFrozen, *LimitError, *act.FieldError, ledger.ErrInsufficient.
-func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (p *Payout, created bool, err error) {
+func (m *Machine) Create(ctx context.Context, of *merchant.Merchant, req Request) (p *Payout, created bool, err error) {
 	at, exponent, err := m.check(req)
 	if err != nil {
 		if made := m.made(ctx, of, req); made != nil {
@@ -48,7 +48,7 @@ func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (
 		}
 		return nil, false, err
 	}
-	out, err := m.asks.Do(ctx, &asking{of, req, at, exponent})
+	out, err := m.creations.Do(ctx, &creation{of, req, at, exponent})
 	if err == nil {
 		err = out.err
 	}
@@ -69,7 +69,7 @@ func (m *Machine) made(ctx context.Context, of *merchant.Merchant, req Request) 
 	if err != nil {
 		return nil
 	}
-	a := &asking{of: of, req: req}
+	a := &creation{of: of, req: req}
 	var to []*Account
 	err = m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 		to, err = m.o.Accounts.Find(ctx, tx, []Target{{of.ID, req.AccountCode, req.Free}})

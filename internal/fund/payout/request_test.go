@@ -34,48 +34,48 @@ func TestRequestsAreChecked(t *testing.T) {
 		} {
 			r := k.request(sum)
 			change(&r)
-			if _, _, err := k.m.Ask(t.Context(), k.M1, r); !isField(err, field) {
+			if _, _, err := k.m.Create(t.Context(), k.M1, r); !isField(err, field) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
 		free := k.request(sum)
 		free.AccountCode, free.Free = "", &Free{supplier.PayeeBankCard, "Li", "6222020200119999", "ICBC"}
-		if _, _, err := k.m.Ask(t.Context(), k.M1, free); !isField(err, "account") {
+		if _, _, err := k.m.Create(t.Context(), k.M1, free); !isField(err, "account") {
 			t.Errorf("another card: %v", err)
 		}
 		free.Free.Number = secret
-		first, created, err := k.m.Ask(t.Context(), k.M1, free)
+		first, created, err := k.m.Create(t.Context(), k.M1, free)
 		if err != nil || !created {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if p, created, err := k.m.Ask(t.Context(), k.M1, free); err != nil || created || p.PayoutNo != first.PayoutNo ||
+			if p, created, err := k.m.Create(t.Context(), k.M1, free); err != nil || created || p.PayoutNo != first.PayoutNo ||
 				p.Debit != Success {
 				t.Errorf("again: %v %v %+v", created, err, p)
 			}
 		}
 		k.fake.PayoutCurrency = "USD"
-		if _, _, err := k.m.Ask(t.Context(), k.M1, k.request(sum)); !isField(err, "currency") {
+		if _, _, err := k.m.Create(t.Context(), k.M1, k.request(sum)); !isField(err, "currency") {
 			t.Errorf("in a currency that the supplier does not pay out: %v", err)
 		}
 		// What was asked for while the supplier took it is found all the same.
-		if p, created, err := k.m.Ask(t.Context(), k.M1, free); err != nil || created || p.PayoutNo != first.PayoutNo {
+		if p, created, err := k.m.Create(t.Context(), k.M1, free); err != nil || created || p.PayoutNo != first.PayoutNo {
 			t.Errorf("again, not acceptable any more: %v %v", created, err)
 		}
 		changed := free
 		changed.Free = &Free{supplier.PayeeBankCard, "Li", "6222020200119999", "ICBC"}
-		if _, _, err := k.m.Ask(t.Context(), k.M1, changed); !isField(err, "currency") {
+		if _, _, err := k.m.Create(t.Context(), k.M1, changed); !isField(err, "currency") {
 			t.Errorf("to another card, not acceptable any more: %v", err)
 		}
 		k.fake.PayoutCurrency = ""
 		other := free
 		other.Amount++
-		if _, _, err := k.m.Ask(t.Context(), k.M1, other); !errors.Is(err, ErrConflict) {
+		if _, _, err := k.m.Create(t.Context(), k.M1, other); !errors.Is(err, ErrConflict) {
 			t.Errorf("with different content: %v", err)
 		}
 		other = free
 		other.Free = &Free{supplier.PayeeBankCard, "Li", "6222020200119999", "ICBC"}
-		if _, _, err := k.m.Ask(t.Context(), k.M1, other); !errors.Is(err, ErrConflict) {
+		if _, _, err := k.m.Create(t.Context(), k.M1, other); !errors.Is(err, ErrConflict) {
 			t.Errorf("to another card: %v", err)
 		}
 		k.Want(t, 1, "SELECT count(*) FROM payouts")

@@ -20,8 +20,8 @@ import (
 // maxWord bounds a supplier's word, in bytes.
 const maxWord = 200
 
-// heard is a supplier's answer about a payout.
-type heard struct {
+// supplierAnswer is a supplier's answer about a payout.
+type supplierAnswer struct {
 	supplier.PayoutAnswer
 	queried bool          // the answer is to a query, not to the payout itself
 	believe time.Duration // the age of the last call from which a query that denies the payout is believed
@@ -30,7 +30,7 @@ type heard struct {
 // answered is an answer that waits for the transaction that applies it.
 type answered struct {
 	id    int64
-	heard heard
+	heard supplierAnswer
 	cause compensation.Cause
 	item  compensation.Item
 	done  *call.Done
@@ -47,7 +47,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout,
 	queried bool,
 ) compensation.Result {
 	at, _ := m.Settings.Current().Suppliers.ByID(p.SupplierID)
-	h := heard{answer, queried, cmp.Or(at.PayoutQueryAfter, queryAfter)}
+	h := supplierAnswer{answer, queried, cmp.Or(at.PayoutQueryAfter, queryAfter)}
 	h.Word = textlimit.Clip(textlimit.Storable(h.Word), maxWord)
 	out, err := m.answers.Do(ctx, &answered{p.ID, h, booking.CauseOf(done.Class), item, done})
 	if err != nil {
@@ -96,12 +96,12 @@ func (m *Machine) settleAll(ctx context.Context, tx db.Tx, all []*answered) ([]s
 
 // decide adds what an answer causes to a locked payout. Everything except success, a return and
 // a failure that is certain leaves the money where it is.
-func (x *write) decide(ctx context.Context, p *Payout, c booking.Cause, h heard, cause compensation.Cause,
+func (x *write) decide(ctx context.Context, p *Payout, c booking.Cause, h supplierAnswer, cause compensation.Cause,
 	item compensation.Item,
 ) (compensation.Result, error) {
 	p.SupplierPayoutNo = cmp.Or(p.SupplierPayoutNo, h.SupplierNo)
 	later := func(text string, d time.Duration) (compensation.Result, error) {
-		x.keep(p)
+		x.update(p)
 		return compensation.Later(cause, text).Again(d), nil
 	}
 	switch p.Status {
@@ -159,7 +159,7 @@ func (x *write) decide(ctx context.Context, p *Payout, c booking.Cause, h heard,
 
 // doubt is for an answer that says nothing: nothing moves. After the last step two people must
 // decide.
-func (x *write) doubt(p *Payout, c booking.Cause, h heard, cause compensation.Cause, again time.Duration, last bool) (compensation.Result, error) {
+func (x *write) doubt(p *Payout, c booking.Cause, h supplierAnswer, cause compensation.Cause, again time.Duration, last bool) (compensation.Result, error) {
 	text := h.Reason.Error()
 	if text == "" {
 		text = fmt.Sprintf("the supplier gave no clear answer (%s)", h.State)
@@ -172,7 +172,7 @@ func (x *write) doubt(p *Payout, c booking.Cause, h heard, cause compensation.Ca
 	case p.Status == Crediting:
 		return result, x.do(p, c, Doubted)
 	}
-	x.keep(p)
+	x.update(p)
 	return result, nil
 }
 
@@ -195,7 +195,7 @@ func (x *write) fail(ctx context.Context, p *Payout, c booking.Cause) (compensat
 }
 
 // after handles news about a payout that succeeded.
-func (x *write) after(ctx context.Context, p *Payout, c booking.Cause, h heard) (compensation.Result, error) {
+func (x *write) after(ctx context.Context, p *Payout, c booking.Cause, h supplierAnswer) (compensation.Result, error) {
 	switch h.State {
 	case supplier.PayoutReturned:
 		x.report(p, exception.PayoutReturned, "returned", h.Word)
@@ -206,19 +206,19 @@ func (x *write) after(ctx context.Context, p *Payout, c booking.Cause, h heard) 
 	case supplier.PayoutFailed: // it cannot be both
 		x.report(p, exception.PayoutReturned, "failed after it had succeeded: nothing was booked", h.Word)
 	}
-	x.keep(p)
+	x.update(p)
 	return compensation.WasOver("the payout is " + string(p.Status) + ", and the supplier says " + string(h.State)), nil
 }
 
 // late handles news about a reversed payout: one that arrived is debited again.
-func (x *write) late(p *Payout, c booking.Cause, h heard, item compensation.Item) (compensation.Result, error) {
+func (x *write) late(p *Payout, c booking.Cause, h supplierAnswer, item compensation.Item) (compensation.Result, error) {
 	if h.State == supplier.PayoutSucceeded && p.Credit != Success {
 		x.report(p, exception.PayoutAfterReversal, "it arrived after its reversal", h.Word)
 		if p.Credit == Failure {
 			return compensation.Succeeded("the payout arrived after its reversal, and is debited again"), x.do(p, c, Late)
 		}
 	}
-	x.keep(p)
+	x.update(p)
 	if p.Credit == Failure && x.m.watched(p) && item.FromVersion == 0 {
 		return compensation.Later(compensation.SupplierRefused,
 			"the payout is reversed, and is queried daily in case it arrives").Again(booking.Daily), nil

@@ -25,11 +25,11 @@ type Limits struct {
 
 // Options of a Machine.
 type Options struct {
-	booking.Books
+	booking.Deps
 	Calls *call.Caller // nil = this process calls no supplier
-	// Ask proposes a refund for approval by operators; Recall withdraws the proposal.
-	Ask    func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
-	Recall func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error
+	// Propose proposes a refund for approval by operators; Recall withdraws the proposal.
+	Propose func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
+	Recall  func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error
 	// CheckURL returns why notifications must not be sent to a URL; nil = they may.
 	CheckURL    func(string) error
 	CallbackURL func(supplier string) string
@@ -44,7 +44,7 @@ type Options struct {
 
 // Machine is the only writer of refunds.
 type Machine struct {
-	booking.Books
+	booking.Deps
 	o Options
 }
 
@@ -53,7 +53,7 @@ func New(o Options) *Machine {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	return &Machine{Books: o.Books, o: o}
+	return &Machine{Deps: o.Deps, o: o}
 }
 
 // write collects what one transaction does to refunds.
@@ -148,7 +148,7 @@ func (x *write) apply(o *order.Order, r *Refund, m Move) error {
 		x.feesAgain(r, v)
 	}
 	x.refunded(o, m.Counts*r.Amount)
-	x.tell(r, m.Notice)
+	x.notify(r, m.Notice)
 	return nil
 }
 
@@ -162,8 +162,8 @@ func (x *write) refunded(o *order.Order, by int64) {
 		by, by, by, o.ID, by), 1)
 }
 
-// tell adds a notification of this type; "" = none.
-func (x *write) tell(r *Refund, kind string) {
+// notify adds a notification of this type; "" = none.
+func (x *write) notify(r *Refund, kind string) {
 	if kind != "" && r.MerchantID != 0 {
 		x.Notify(kind, r.MerchantID, r.ID, r.Version, r.NotifyURL, x.m.ViewOf(r))
 	}

@@ -22,7 +22,7 @@ func (k *till) says(o *order.Order, event string, amount int64, change func(*sup
 	if change != nil {
 		change(&m.Content)
 	}
-	out, err := k.Processor.Take(k.t.Context(), m)
+	out, err := k.Processor.Submit(k.t.Context(), m)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func (k *till) pays(o *order.Order, trade string) payment.Outcome {
 	k.t.Helper()
 	m := k.Callback(o.OrderNo, trade, o.Amount)
 	m.Supplier = k.Entry(k.t, "f1")
-	out, err := k.Processor.Take(k.t.Context(), m)
+	out, err := k.Processor.Submit(k.t.Context(), m)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -374,8 +374,8 @@ func TestDoubtIsSettledByTheList(t *testing.T) {
 
 		list := paymenttest.NotListed()
 		k.fake.OnList(func(supplier.Refund) supplier.RefundList { return list })
-		on := func(id string, amount int64, state supplier.RefundState) supplier.RefundSaid {
-			return supplier.RefundSaid{SupplierNo: id, Amount: amount, Currency: "CNY", State: state, Word: string(state)}
+		on := func(id string, amount int64, state supplier.RefundState) supplier.RefundReport {
+			return supplier.RefundReport{SupplierNo: id, Amount: amount, Currency: "CNY", State: state, Word: string(state)}
 		}
 		o = doubt()
 		k.notices() // without a list nothing is booked

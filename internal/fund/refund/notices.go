@@ -216,7 +216,7 @@ func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier
 	if err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return m.keepList(ctx, tx, n.trade(), list.All, asked) }); err != nil {
 		return compensation.Failed(err).WithCall(done.ID)
 	}
-	pending := slices.ContainsFunc(list.All, func(s supplier.RefundSaid) bool { return s.State == supplier.RefundProcessing })
+	pending := slices.ContainsFunc(list.All, func(s supplier.RefundReport) bool { return s.State == supplier.RefundProcessing })
 	if pending {
 		return compensation.Later(compensation.SupplierUnknown, "a refund on the list is not finished yet").Again(again).WithCall(done.ID)
 	}
@@ -224,7 +224,7 @@ func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier
 }
 
 // keepList stores a list that was asked for at a time, and books what follows.
-func (m *Machine) keepList(ctx context.Context, tx db.Tx, t payment.Trade, all []supplier.RefundSaid, asked int64) error {
+func (m *Machine) keepList(ctx context.Context, tx db.Tx, t payment.Trade, all []supplier.RefundReport, asked int64) error {
 	if err := m.lockPaid(ctx, tx, t); err != nil {
 		return err
 	}

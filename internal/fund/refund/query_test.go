@@ -67,7 +67,7 @@ func TestAnAnswerAboutHeldMoneyRefundsIt(t *testing.T) {
 		m := k.Callback(o.OrderNo, "second "+o.OrderNo, 1999)
 		m.Supplier, m.Content.RefundTotal = k.Entry(t, "f1"), 600
 		m.Source = payment.ByCall(m.Supplier, 1)
-		if out, err := k.Processor.Take(t.Context(), m); err != nil || out.Name != "duplicate_payment" {
+		if out, err := k.Processor.Submit(t.Context(), m); err != nil || out.Name != "duplicate_payment" {
 			t.Fatalf("%v %+v", err, out)
 		}
 		k.Want(t, 1399, suspenseLeft)
@@ -140,7 +140,7 @@ func TestAnAnswerWithoutAnAmount(t *testing.T) {
 		k.Want(t, 900, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
 
 		k.fake.OnList(func(supplier.Refund) supplier.RefundList {
-			return paymenttest.Listed(supplier.RefundSaid{SupplierNo: "re_2", Amount: 300, Currency: "CNY", State: supplier.RefundSucceeded, Word: "ok"})
+			return paymenttest.Listed(supplier.RefundReport{SupplierNo: "re_2", Amount: 300, Currency: "CNY", State: supplier.RefundSucceeded, Word: "ok"})
 		})
 		o = k.created()
 		k.queries(o, supplier.UnknownTotal)

@@ -53,8 +53,8 @@ func newTill(t *testing.T, d *db.DB) *till {
 		Fakes: paymenttest.NewFakes("f1"),
 		Refunds: func(f *paymenttest.Fixture) payment.Refunds {
 			k.m = New(Options{
-				Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
-				Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+				Deps: f.Books(time.Second, time.Minute), Calls: f.Calls,
+				Propose: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 					return k.desk.Ask(ctx, tx, r)
 				},
 				Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
@@ -103,7 +103,7 @@ func (k *till) paid() *order.Order {
 	m := k.Callback(o.OrderNo, "T-"+o.OrderNo, 1999)
 	m.Supplier = k.Entry(k.t, "f1")
 	m.Source.Actor = "supplier:f1"
-	out, err := k.Processor.Take(k.t.Context(), m)
+	out, err := k.Processor.Submit(k.t.Context(), m)
 	if err != nil || out.Name != payment.Paid {
 		k.t.Fatalf("%v %+v", err, out)
 	}
@@ -120,7 +120,7 @@ func (k *till) order(o *order.Order) *order.Order {
 }
 
 func (k *till) ask(o *order.Order, amount int64) (*Refund, error) {
-	r, _, err := k.m.Ask(k.t.Context(), k.M1, Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: amount, Reason: "broken"})
+	r, _, err := k.m.Create(k.t.Context(), k.M1, Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: amount, Reason: "broken"})
 	return r, err
 }
 
@@ -409,14 +409,14 @@ func TestRequestsAreChecked(t *testing.T) {
 			t.Errorf("more than is left: %v", err)
 		}
 		again := Request{OrderNo: o.OrderNo, OutRefundNo: first.OutRefundNo, Amount: 1500, Reason: "broken"}
-		if r, created, err := k.m.Ask(t.Context(), k.M1, again); err != nil || created || r.RefundNo != first.RefundNo {
+		if r, created, err := k.m.Create(t.Context(), k.M1, again); err != nil || created || r.RefundNo != first.RefundNo {
 			t.Errorf("again: %v %v", created, err)
 		}
 		again.Amount = 1400
-		if _, _, err := k.m.Ask(t.Context(), k.M1, again); !errors.Is(err, ErrConflict) {
+		if _, _, err := k.m.Create(t.Context(), k.M1, again); !errors.Is(err, ErrConflict) {
 			t.Errorf("with different content: %v", err)
 		}
-		if _, _, err := k.m.Ask(t.Context(), k.M2, Request{OrderNo: o.OrderNo, OutRefundNo: "x", Amount: 1}); !errors.Is(err,
+		if _, _, err := k.m.Create(t.Context(), k.M2, Request{OrderNo: o.OrderNo, OutRefundNo: "x", Amount: 1}); !errors.Is(err,
 			order.ErrNotFound) {
 			t.Errorf("another merchant's: %v", err)
 		}

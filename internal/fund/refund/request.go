@@ -45,11 +45,11 @@ type trade struct {
 	currency                         string
 }
 
-// Ask creates a refund of an order and holds its money at once, so that nothing else can spend
+// Create creates a refund of an order and holds its money at once, so that nothing else can spend
 // it. created is false if the same request was made before. Errors: order.ErrNotFound,
 // ErrConflict, ErrNotRefundable, ErrSupplier, *ExceedsError, *act.FieldError,
 // ledger.ErrInsufficient.
-func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (r *Refund, created bool, err error) {
+func (m *Machine) Create(ctx context.Context, of *merchant.Merchant, req Request) (r *Refund, created bool, err error) {
 	if req.NotifyURL != "" {
 		if err := m.o.CheckURL(req.NotifyURL); err != nil {
 			return nil, false, &act.FieldError{Field: "notify_url", Problem: err.Error()}
@@ -111,7 +111,7 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 		r.Status = Approved
 		x.Items = append(x.Items, m.item(r, compensation.SupplierUnknown, actor))
 	} else {
-		a, err := m.o.Ask(ctx, tx, approval.Request{
+		a, err := m.o.Propose(ctx, tx, approval.Request{
 			Action: Action, Object: Object, ObjectID: r.RefundNo, OrderNo: o.OrderNo, MerchantID: of.ID, Merchant: of.Code,
 			Version: r.Version,
 			Amount:  r.Amount, Currency: r.Currency, Reason: r.Reason,

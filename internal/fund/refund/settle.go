@@ -365,7 +365,7 @@ func (s *state) moveAlong(ctx context.Context, m *Machine, tx db.Tx) error {
 			return err
 		}
 		x.refunded(o, r.Amount)
-		x.tell(r, noticeSucceeded)
+		x.notify(r, noticeSucceeded)
 		x.note(r, booking.Cause{Actor: s.actor(m), Detail: "accepted for the order"}, r.Status, m.DB.Now())
 		x.W.Guard(tx.NewUpdate().Model(r).Column("order_id", "order_no", "merchant_id", "notify_url", "held_ref", "attempt_id", "supplier_ref",
 			"trade_amount", "version", "fee_returned", "cost_returned").WherePK().Where("rf.version = ? AND rf.held_ref = ?", was, held), 1)

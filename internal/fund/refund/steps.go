@@ -40,7 +40,7 @@ func Items(ctx context.Context, q bun.IDB, s *settings.Store, ids []int64) (item
 	if err := q.NewSelect().Model(&all).Where("rf.id IN (?)", bun.List(ids)).OrderExpr("rf.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read refunds: %w", err)
 	}
-	m := New(Options{Books: booking.Books{Settings: s}})
+	m := New(Options{Deps: booking.Deps{Settings: s}})
 	for _, r := range all {
 		items = append(items, m.item(r, compensation.SupplierUnknown, "sweep"))
 	}

@@ -51,8 +51,8 @@ type Fixture struct {
 }
 
 // Books are the fixture's for money on its way out, whose compensations wait so long.
-func (f *Fixture) Books(waits ...time.Duration) booking.Books {
-	return booking.Books{DB: f.DB, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Schedule: compensation.Schedule(waits)}
+func (f *Fixture) Books(waits ...time.Duration) booking.Deps {
+	return booking.Deps{DB: f.DB, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Schedule: compensation.Schedule(waits)}
 }
 
 // Options change the fixture.
@@ -63,7 +63,7 @@ type Options struct {
 	ClosingGrace time.Duration
 	Tasks        notify.Tasks // nil = nudges go nowhere, which tests the tick
 	Batch        int
-	Here         func(*Fixture) *notify.Dispatcher // nil = the confirming process does not notify
+	Local        func(*Fixture) *notify.Dispatcher // nil = the confirming process does not notify
 	Shared       bool                              // the rows exist already: another node on the same database
 	Fakes        map[string]*Fake                  // suppliers of kind "fake", by code; with Shared, another node's
 	Steps        payment.Steps                     // of Fakes
@@ -125,8 +125,8 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	}
 	f.Nudger = notify.NewNudger(o.Tasks, d.Now, slog.New(slog.DiscardHandler))
 	var here *notify.Dispatcher
-	if o.Here != nil {
-		here = o.Here(f)
+	if o.Local != nil {
+		here = o.Local(f)
 	}
 	var refunds payment.Refunds
 	if o.Refunds != nil {
@@ -142,7 +142,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	}
 	f.Processor = payment.New(payment.Options{
 		Refunds: refunds, Payouts: payouts, Disputes: disputes,
-		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
+		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Local: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
 		Requery: o.Requery, Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code },
@@ -281,7 +281,7 @@ func (f *Fixture) Callback(orderNo, tradeNo string, amount int64) *payment.Messa
 // Send sends a message to a node, and again while the node is busy, as suppliers do.
 func Send(ctx context.Context, to *payment.Processor, m *payment.Message) (out payment.Outcome, err error) {
 	err = dbtest.Repeat(func() error {
-		out, err = to.Take(ctx, m)
+		out, err = to.Submit(ctx, m)
 		return err
 	})
 	return out, err

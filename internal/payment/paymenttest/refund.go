@@ -177,7 +177,7 @@ func (l lister) Refunds(_ context.Context, r supplier.Refund) (supplier.RefundLi
 }
 
 // Listed is the answer of a healthy supplier that names these refunds.
-func Listed(all ...supplier.RefundSaid) supplier.RefundList {
+func Listed(all ...supplier.RefundReport) supplier.RefundList {
 	return supplier.RefundList{All: all, Exchange: refundSaid("", supplier.ClassOK).Exchange}
 }
 

@@ -47,7 +47,7 @@ func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundA
 		OutTradeNo: r.Reference, RefundAmount: money.Format(r.Amount, currency), OutRequestNo: r.No,
 		RefundReason: textlimit.Cut(r.Reason, maxReason),
 	})
-	said := supplier.RefundSaid{
+	said := supplier.RefundReport{
 		No: r.No, Reference: cmp.Or(n.OutTradeNo, r.Reference), Amount: r.Amount, Currency: currency,
 		Word: n.word(),
 	}
@@ -63,7 +63,7 @@ func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundA
 	case n.Code == codeSuccess && n.FundChange == "N":
 		return x.RefundUnknown(supplier.ClassOK, noFundChange.Say()), nil
 	}
-	return x.JudgeRefund(r, said), nil
+	return x.EvaluateRefund(r, said), nil
 }
 
 // RefundQuery queries by our own number (alipay.trade.fastpay.refund.query). An answer without
@@ -74,7 +74,7 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 		return supplier.RefundAnswer{}, err
 	}
 	n, x, class, err := c.ask(ctx, "alipay.trade.fastpay.refund.query", "", refundAsked{r.Reference, r.No})
-	said := supplier.RefundSaid{
+	said := supplier.RefundReport{
 		No: cmp.Or(n.OutRequestNo, r.No), Reference: cmp.Or(n.OutTradeNo, r.Reference), Currency: currency,
 		Word: cmp.Or(n.RefundStatus, n.word()),
 	}
@@ -100,7 +100,7 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 	case n.Code == codeSuccess && n.RefundStatus == "" && n.RefundAmount == "":
 		said.State = supplier.RefundNotFound
 	}
-	return x.JudgeRefund(r, said), nil
+	return x.EvaluateRefund(r, said), nil
 }
 
 // refundable returns a *FieldError if Alipay cannot accept the refund.

@@ -89,7 +89,7 @@ func (c *calls) aboutRefund(ctx context.Context, address string, params map[stri
 	if account := c.optional(fields, c.AccountField); account != "" && account != c.config.Account {
 		return x.RefundUnknown(supplier.ClassBadAnswer, otherAccount.Say(quoted(account)))
 	}
-	said := supplier.RefundSaid{
+	said := supplier.RefundReport{
 		No: fields[c.RefundNoField], SupplierNo: c.optional(fields, c.TradeField), Reference: fields[c.OrderField],
 		Amount: r.Amount, Currency: r.Currency, State: c.refundState(fields[c.ResultField]), Word: fields[c.ResultField],
 	}
@@ -103,5 +103,5 @@ func (c *calls) aboutRefund(ctx context.Context, address string, params map[stri
 			return x.RefundUnknown(supplier.ClassBadAnswer, tooLong.Say(name, maxText))
 		}
 	}
-	return x.JudgeRefund(r, said)
+	return x.EvaluateRefund(r, said)
 }

@@ -60,7 +60,7 @@ func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.Refun
 	if err != nil {
 		word := wordOf(body)
 		if state := refundRefusals[word]; x.Class == supplier.ClassRefused && state != "" {
-			return x.JudgeRefund(r, supplier.RefundSaid{No: r.No, Reference: r.Reference, State: state, Word: word}), nil
+			return x.EvaluateRefund(r, supplier.RefundReport{No: r.No, Reference: r.Reference, State: state, Word: word}), nil
 		}
 		answer := x.RefundUnknown("", err)
 		answer.Word = word
@@ -70,7 +70,7 @@ func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.Refun
 	if err != nil {
 		return x.RefundUnknown(supplier.ClassBadAnswer, err), nil
 	}
-	return x.JudgeRefund(r, said), nil
+	return x.EvaluateRefund(r, said), nil
 }
 
 // RefundQuery looks for our number in the list of the payment's refunds: unlike a search, a list
@@ -87,10 +87,10 @@ func (a *adapter) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.
 		// A refund made directly at Stripe does not have a number of ours.
 		if said.No == r.No || r.SupplierNo != "" && said.SupplierNo == r.SupplierNo {
 			said.No = r.No
-			return list.Exchange.JudgeRefund(r, said), nil
+			return list.Exchange.EvaluateRefund(r, said), nil
 		}
 	}
-	return list.Exchange.JudgeRefund(r, supplier.RefundSaid{No: r.No, Reference: r.Reference, State: supplier.RefundNotFound, Word: "-"}),
+	return list.Exchange.EvaluateRefund(r, supplier.RefundReport{No: r.No, Reference: r.Reference, State: supplier.RefundNotFound, Word: "-"}),
 		nil
 }
 
@@ -139,22 +139,22 @@ func (a *adapter) Refunds(ctx context.Context, r supplier.Refund) (supplier.Refu
 }
 
 // readRefund parses one refund, which must belong to r's payment.
-func readRefund(body []byte, r supplier.Refund) (supplier.RefundSaid, error) {
+func readRefund(body []byte, r supplier.Refund) (supplier.RefundReport, error) {
 	var o refundAnswer
 	if err := supplier.DecodeJSON(body, &o); err != nil {
-		return supplier.RefundSaid{}, err
+		return supplier.RefundReport{}, err
 	}
 	if o.Object != "refund" || o.ID == "" {
-		return supplier.RefundSaid{}, noRefunds.Say()
+		return supplier.RefundReport{}, noRefunds.Say()
 	}
 	if id(o.PaymentIntent) != r.TradeNo && id(o.Charge) != r.TradeNo {
-		return supplier.RefundSaid{}, otherIntent.Say(strconv.Quote(id(o.PaymentIntent)))
+		return supplier.RefundReport{}, otherIntent.Say(strconv.Quote(id(o.PaymentIntent)))
 	}
 	minor, err := money.ParseMinor(string(o.Amount))
 	if err != nil {
-		return supplier.RefundSaid{}, noAmount.Say("refund", err)
+		return supplier.RefundReport{}, noAmount.Say("refund", err)
 	}
-	return supplier.RefundSaid{
+	return supplier.RefundReport{
 		No: o.Metadata.RefundNo, SupplierNo: o.ID, Reference: r.Reference, Amount: minor, Currency: strings.ToUpper(o.Currency),
 		State: refundStates[o.Status], Word: o.Status,
 	}, nil

@@ -52,7 +52,7 @@ func (a *toyCaller) askRefund(ctx context.Context, op string, r supplier.Refund)
 	if err != nil {
 		return x.RefundUnknown(supplier.ClassBadAnswer, toyWords.Say("amount"))
 	}
-	said := supplier.RefundSaid{
+	said := supplier.RefundReport{
 		No: m.Refund, SupplierNo: "TR1", Reference: m.Order, Amount: amount, Currency: r.Currency,
 		State: toyRefundWords[m.Result], Word: m.Result,
 	}
@@ -66,7 +66,7 @@ func (a *toyCaller) askRefund(ctx context.Context, op string, r supplier.Refund)
 	case "the refund's word":
 		said.State = cmp.Or(said.State, supplier.RefundFailed)
 	}
-	return x.JudgeRefund(r, said)
+	return x.EvaluateRefund(r, said)
 }
 
 func toyRefundAnswer(c Change) supplier.Exchange {

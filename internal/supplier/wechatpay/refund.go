@@ -78,7 +78,7 @@ func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.Refun
 	}
 	word := strconv.Itoa(x.Status) + " " + code
 	if state := refundWords[word]; x.Class == supplier.ClassRefused && state != "" {
-		return x.JudgeRefund(r, supplier.RefundSaid{No: r.No, Reference: r.Reference, State: state, Word: code}), nil
+		return x.EvaluateRefund(r, supplier.RefundReport{No: r.No, Reference: r.Reference, State: state, Word: code}), nil
 	}
 	answer := x.RefundUnknown("", err)
 	answer.Word = code
@@ -95,7 +95,7 @@ func (a *adapter) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.
 	case err == nil:
 		return a.judgeRefund(x, r), nil
 	case x.Class == supplier.ClassRefused && x.Status == http.StatusNotFound && code == "RESOURCE_NOT_EXISTS":
-		return x.JudgeRefund(r, supplier.RefundSaid{No: r.No, Reference: r.Reference, State: supplier.RefundNotFound, Word: code}), nil
+		return x.EvaluateRefund(r, supplier.RefundReport{No: r.No, Reference: r.Reference, State: supplier.RefundNotFound, Word: code}), nil
 	}
 	return x.RefundUnknown("", err), nil
 }
@@ -106,7 +106,7 @@ func (a *adapter) judgeRefund(x supplier.Exchange, r supplier.Refund) supplier.R
 	if err := supplier.DecodeJSON(x.Body, &got); err != nil {
 		return x.RefundUnknown(supplier.ClassBadAnswer, err)
 	}
-	said := supplier.RefundSaid{
+	said := supplier.RefundReport{
 		No: got.OutRefundNo, SupplierNo: got.RefundID, Reference: got.OutTradeNo, Currency: cmp.Or(got.Amount.Currency, "CNY"),
 		State: statusOf(got.Status), Word: got.Status,
 	}
@@ -117,7 +117,7 @@ func (a *adapter) judgeRefund(x supplier.Exchange, r supplier.Refund) supplier.R
 	if got.RefundID == "" {
 		return x.RefundUnknown(supplier.ClassBadAnswer, noValue.Say("refund_id"))
 	}
-	return x.JudgeRefund(r, said)
+	return x.EvaluateRefund(r, said)
 }
 
 // statusOf returns the meaning of a status; the words of errors do not count.

@@ -21,8 +21,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// asking is a request that waits for its transaction.
-type asking struct {
+// creation is a request that waits for its transaction.
+type creation struct {
 	of       *merchant.Merchant
 	req      Request
 	at       supplier.Entry
@@ -30,10 +30,10 @@ type asking struct {
 }
 
 // key keeps repeats of a request out of one transaction: the later one must find the payout.
-func (a *asking) key() string { return key(a.of.ID) + " " + a.req.OutPayoutNo }
+func (a *creation) key() string { return key(a.of.ID) + " " + a.req.OutPayoutNo }
 
-// asked is how a request ended. An error is the answer to this request alone.
-type asked struct {
+// created is how a request ended. An error is the answer to this request alone.
+type created struct {
 	p       *Payout
 	created bool
 	err     error
@@ -41,7 +41,7 @@ type asked struct {
 
 // askAll decides requests one after the other, in one transaction. The accounts of their
 // merchants are locked together, and each request counts what those before it have drawn.
-func (m *Machine) askAll(ctx context.Context, tx db.Tx, all []*asking) ([]asked, error) {
+func (m *Machine) askAll(ctx context.Context, tx db.Tx, all []*creation) ([]created, error) {
 	drafts, targets := make([]*Payout, len(all)), make([]Target, len(all))
 	for i, a := range all {
 		drafts[i], targets[i] = m.draft(a), Target{a.of.ID, a.req.AccountCode, a.req.Free}
@@ -59,15 +59,15 @@ func (m *Machine) askAll(ctx context.Context, tx db.Tx, all []*asking) ([]asked,
 	if err != nil {
 		return nil, err
 	}
-	outs := make([]asked, len(all))
+	outs := make([]created, len(all))
 	for i, a := range all {
 		if p := before[a.key()]; p != nil {
 			if outs[i].p = p; !a.repeats(p, accounts[i]) {
-				outs[i] = asked{err: ErrConflict}
+				outs[i] = created{err: ErrConflict}
 			}
 			continue
 		}
-		if outs[i], err = x.ask(ctx, d, a, drafts[i], accounts[i]); err != nil {
+		if outs[i], err = x.create(ctx, d, a, drafts[i], accounts[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func (m *Machine) askAll(ctx context.Context, tx db.Tx, all []*asking) ([]asked,
 }
 
 // draft returns the payout that a request asks for, without its account.
-func (m *Machine) draft(a *asking) *Payout {
+func (m *Machine) draft(a *creation) *Payout {
 	id, r := m.DB.NewID(), a.req
 	return &Payout{
 		ID: id, PayoutNo: Number(id), MerchantID: a.of.ID, OutPayoutNo: r.OutPayoutNo, SupplierID: a.at.ID, AccountID: a.at.AccountID,
@@ -92,7 +92,7 @@ func (m *Machine) draft(a *asking) *Payout {
 }
 
 // before returns the payouts that the requests created when they were made first, by their keys.
-func (m *Machine) before(ctx context.Context, tx db.Tx, all []*asking) (map[string]*Payout, error) {
+func (m *Machine) before(ctx context.Context, tx db.Tx, all []*creation) (map[string]*Payout, error) {
 	type out struct {
 		OfMerchant int64
 		OutNo      string
@@ -119,7 +119,7 @@ func (m *Machine) before(ctx context.Context, tx db.Tx, all []*asking) (map[stri
 
 // repeats reports whether a request repeats the one that created a payout; to is the account
 // that it names, nil = none.
-func (a *asking) repeats(p *Payout, to *Account) bool {
+func (a *creation) repeats(p *Payout, to *Account) bool {
 	if p.RequestDigest != a.req.digest() {
 		return false
 	}
@@ -137,38 +137,38 @@ var (
 	errDisabled = &act.FieldError{Field: "account", Problem: "the account is no longer allowed: use one of the merchant's payout_accounts"}
 )
 
-// ask creates a payout, or refuses the request.
-func (x *write) ask(ctx context.Context, d *draws, a *asking, p *Payout, to *Account) (out asked, err error) {
+// create creates a payout, or refuses the request.
+func (x *write) create(ctx context.Context, d *draws, a *creation, p *Payout, to *Account) (out created, err error) {
 	if to == nil {
-		return asked{err: errNoAccount}, nil
+		return created{err: errNoAccount}, nil
 	}
 	p.PayoutAccountID, p.Account = to.ID, to.Shown
 	limits, c := x.m.o.Limits(p.MerchantID, p.Currency), booking.Cause{Actor: approval.ByMerchant + ":" + a.of.Code}
 	if err := d.may(ctx, p, limits, to.Disabled); refused(err) != "" {
-		return asked{err: err}, nil
+		return created{err: err}, nil
 	} else if err != nil {
-		return asked{}, err
+		return created{}, err
 	}
 	if p.ByRule = p.Amount <= limits.Auto; p.ByRule {
 		p.Status = Approved
 		x.insert(p, c)
 		if err := x.do(p, c, Begin, Debited); err != nil {
-			return asked{}, err
+			return created{}, err
 		}
 		x.Items = append(x.Items, x.m.item(p, compensation.SupplierUnknown, c.Actor))
 	} else {
-		proposal, err := x.m.o.Ask(ctx, x.Tx, approval.Request{
+		proposal, err := x.m.o.Propose(ctx, x.Tx, approval.Request{
 			Action: Action, Object: Object, ObjectID: p.PayoutNo, MerchantID: a.of.ID, Merchant: a.of.Code, Version: p.Version,
 			Amount: p.Amount, Currency: p.Currency,
 		})
 		if err != nil {
-			return asked{}, err
+			return created{}, err
 		}
 		p.ApprovalID = proposal.ID
 		x.insert(p, c)
 	}
 	d.take(p)
-	return asked{p: p, created: true}, nil
+	return created{p: p, created: true}, nil
 }
 
 // draws is what the merchants of payouts may draw, while their accounts are locked.
