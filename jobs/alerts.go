@@ -24,8 +24,8 @@ type Alerts struct {
 	// Reports are the targets of daily reports.
 	Reports []alert.Target
 	Style   alert.Style
-	// Here reads what each node must check itself, Shared what one node checks for all nodes.
-	Here, Shared func(context.Context) []alert.Reading
+	// Local reads what each node must check itself, Shared what one node checks for all nodes.
+	Local, Shared func(context.Context) []alert.Reading
 	// Merchant returns a merchant's name.
 	Merchant func(id int64) string
 	// Awaited returns the money of the orders that await a result of a supplier.
@@ -57,7 +57,7 @@ func newWatcher(o Options) watcher {
 func (w watcher) levels(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
-	readings := w.o.Alerts.Here(ctx)
+	readings := w.o.Alerts.Local(ctx)
 	mine, err := w.o.DB.Lease(ctx, "watch", watchLease)
 	if err == nil && mine {
 		readings = append(readings, w.o.Alerts.Shared(ctx)...)
@@ -199,7 +199,7 @@ func (w watcher) lapse(ctx context.Context) error {
 			held[alert.BreakerOpened] = append(held[alert.BreakerOpened], m.Code)
 		}
 	}
-	return alert.Lapse(ctx, w.o.DB, held)
+	return alert.Reconcile(ctx, w.o.DB, held)
 }
 
 func (w watcher) names() []string {

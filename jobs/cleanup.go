@@ -131,8 +131,8 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 	r := j.o.Retention
 	attempts, notifications := before(now, r.Attempts), before(now, r.Notifications)
 	return []*old{
-		j.keepNamed(ctx, before(now, r.Callbacks), j.oldMonths(ctx, "callbacks", "id", now, r.Callbacks)),
-		{table: "exception_callbacks", step: whileAny(func() (int64, error) { return j.forget(ctx, now-r.Callbacks.Microseconds()) })},
+		j.archivePublicIDs(ctx, before(now, r.Callbacks), j.oldMonths(ctx, "callbacks", "id", now, r.Callbacks)),
+		{table: "exception_callbacks", step: untilEmpty(func() (int64, error) { return j.deleteArchived(ctx, now-r.Callbacks.Microseconds()) })},
 		j.oldRange(ctx, "callback_repeats", "callback_id", before(now, r.Callbacks), "TRUE"),
 		j.oldMonths(ctx, "notify_attempts", "id", now, r.Attempts),
 		j.oldMonths(ctx, "supplier_calls", "id", now, r.Attempts),
@@ -154,10 +154,10 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 			"NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
 		{table: "batches", step: func(rows int) (int64, bool, error) { return bulk.Clean(ctx, j.o.DB, rows) }},
 		j.oldRange(ctx, "inbox", "id", before(now, inbox.Kept), "TRUE"),
-		{table: "views", step: whileAny(func() (int64, error) { return view.Clean(ctx, j.o.DB) })},
-		{table: "open_pings", step: whileAny(func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, before(now, pingsKept)) })},
+		{table: "views", step: untilEmpty(func() (int64, error) { return view.Clean(ctx, j.o.DB) })},
+		{table: "open_pings", step: untilEmpty(func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, before(now, pingsKept)) })},
 		j.oldRange(ctx, "endpoint_waits", "until", now, "TRUE"),
-		{table: "report", step: whileAny(func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) })},
+		{table: "report", step: untilEmpty(func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) })},
 	}
 }
 
@@ -168,8 +168,8 @@ var overDelivery = "NOT " + notify.Moves.In("x.status", notify.Moves.Open()...) 
 	" AND EXISTS (SELECT 1 FROM orders AS o JOIN exceptions AS e ON e.order_no = o.order_no" +
 	" WHERE o.id = x.subject_id AND " + exception.Moves.In("e.state", exception.Moves.Open()...) + "))"
 
-// whileAny repeats a step until it removes nothing.
-func whileAny(remove func() (int64, error)) func(int) (int64, bool, error) {
+// untilEmpty repeats a step until it removes nothing.
+func untilEmpty(remove func() (int64, error)) func(int) (int64, bool, error) {
 	return func(int) (int64, bool, error) {
 		n, err := remove()
 		return n, n > 0, err

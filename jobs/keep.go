@@ -27,9 +27,9 @@ var named = func() string {
 		fmt.Sprintf(of, "c.order_no <> '' AND "+moves.Words("e.kind", exception.UnknownRefund, exception.DisputeOpened))
 }()
 
-// keepNamed removes old callbacks only after those that belong to an open exception have been
+// archivePublicIDs removes old callbacks only after those that belong to an open exception have been
 // copied to it.
-func (j *Jobs) keepNamed(ctx context.Context, before int64, gone *old) *old {
+func (j *Jobs) archivePublicIDs(ctx context.Context, before int64, gone *old) *old {
 	from, remove := int64(-1), gone.step
 	gone.step = func(rows int) (int64, bool, error) {
 		if from >= before {
@@ -49,7 +49,7 @@ func (j *Jobs) keepNamed(ctx context.Context, before int64, gone *old) *old {
 			from = before
 			return remove(rows)
 		}
-		if err := j.copyNamed(ctx, from, to); err != nil {
+		if err := j.copyPublicIDs(ctx, from, to); err != nil {
 			return 0, false, err
 		}
 		from = to
@@ -58,7 +58,7 @@ func (j *Jobs) keepNamed(ctx context.Context, before int64, gone *old) *old {
 	return gone
 }
 
-func (j *Jobs) copyNamed(ctx context.Context, from, to int64) error {
+func (j *Jobs) copyPublicIDs(ctx context.Context, from, to int64) error {
 	var any bool // nearly always false, and then no writer has to wait
 	if err := j.o.DB.Read.NewRaw("SELECT EXISTS ("+named+")", from, to, bun.List(exception.Kinds)).Scan(ctx, &any); err != nil || !any {
 		return err
@@ -78,8 +78,8 @@ func (j *Jobs) copyNamed(ctx context.Context, from, to int64) error {
 	return nil
 }
 
-// forget removes the copied callbacks of exceptions that ended before a moment.
-func (j *Jobs) forget(ctx context.Context, ended int64) (int64, error) {
+// deleteArchived removes the copied callbacks of exceptions that ended before a moment.
+func (j *Jobs) deleteArchived(ctx context.Context, ended int64) (int64, error) {
 	res, err := j.o.DB.NewRaw(
 		"DELETE FROM exception_callbacks WHERE exception_id IN (SELECT e.id FROM exception_callbacks AS k JOIN exceptions AS e ON e.id = k.exception_id"+
 			" WHERE e.updated_at < ? AND NOT "+exception.Moves.In("e.state", exception.Moves.Open()...)+" LIMIT ?)", ended, cleanupStep).Exec(ctx)

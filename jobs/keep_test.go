@@ -120,7 +120,7 @@ func TestTheLookForCallbacksGoesOnWhereItEnded(t *testing.T) {
 		before := db.IDAt(d.Now() - time.Hour.Microseconds())
 		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler)}}
 		for i, want := range []int64{from + lookStep, from + lookStep + 1} {
-			gone := j.keepNamed(t.Context(), before,
+			gone := j.archivePublicIDs(t.Context(), before,
 				&old{step: func(int) (int64, bool, error) { t.Error("removed before all were checked"); return 0, false, nil }})
 			if _, more, err := gone.step(cleanupStep); err != nil || !more {
 				t.Fatal(i, more, err)

@@ -35,7 +35,7 @@ func Partition(ctx context.Context, d *db.DB, log *slog.Logger) error {
 // Join registers the process as db.DB.Join does, and continues the ids of the tables that nearly
 // every transaction writes.
 func Join(ctx context.Context, d *db.DB) (earlier []int64, err error) {
-	if earlier, err = d.Join(ctx, Files); err != nil {
+	if earlier, err = d.RegisterNode(ctx, Files); err != nil {
 		return nil, err
 	}
 	return earlier, d.ContinueIDs(ctx, "orders", "callbacks", "deliveries", "notify_attempts", "supplier_calls")

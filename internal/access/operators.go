@@ -176,9 +176,9 @@ func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
 	return rows, nil
 }
 
-// Hold locks operators until the transaction ends and returns the enabled ones by id. None of
+// Lock locks operators until the transaction ends and returns the enabled ones by id. None of
 // them can be disabled or change roles meanwhile.
-func (o *Operators) Hold(ctx context.Context, tx db.Tx, ids ...int64) (map[int64]*Operator, error) {
+func (o *Operators) Lock(ctx context.Context, tx db.Tx, ids ...int64) (map[int64]*Operator, error) {
 	return enabledOf(ctx, o.db.ForUpdate(tx.NewSelect()), ids)
 }
 

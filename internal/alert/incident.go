@@ -191,10 +191,10 @@ func clears(ctx context.Context, tx bun.IDB, id, now int64) error {
 	return wrap("calm an incident", err)
 }
 
-// Lapse makes the incidents about breakers agree with the breakers: held are the subjects, by
+// Reconcile makes the incidents about breakers agree with the breakers: held are the subjects, by
 // rule, of those that are open. What is closed, disabled or removed lets its incident end, also
 // if no event says so.
-func Lapse(ctx context.Context, d *db.DB, held map[string][]string) error {
+func Reconcile(ctx context.Context, d *db.DB, held map[string][]string) error {
 	var running []Incident
 	err := d.Read.NewSelect().Model(&running).Where("inc.over_at IS NULL").Where("inc.rule IN (?)",
 		bun.List(slices.Sorted(maps.Values(closes)))).

@@ -44,7 +44,7 @@ func (a *App) alerts() (jobs.Alerts, error) {
 			Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker,
 			Supplier: a.supplierState,
 		},
-		Here: a.readHere, Shared: a.readShared,
+		Local: a.readHere, Shared: a.readShared,
 		Merchant: a.merchantName,
 		Awaited: func(ctx context.Context, supplierID int64) money.Totals {
 			ids, args := report.AwaitedOf(supplierID)

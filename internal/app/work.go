@@ -114,11 +114,11 @@ func (a asker) AskClosed(ctx context.Context, orderID int64) compensation.Result
 func unasked(err error) compensation.Result {
 	switch {
 	case errors.Is(err, order.ErrNotFound):
-		return compensation.Died(compensation.Payload, err.Error())
+		return compensation.DeadLetter(compensation.Payload, err.Error())
 	case errors.Is(err, advance.ErrCannotAsk):
-		return compensation.Died(compensation.NotAskable, err.Error())
+		return compensation.DeadLetter(compensation.NotAskable, err.Error())
 	case errors.Is(err, advance.ErrOver):
-		return compensation.WasOver(err.Error())
+		return compensation.AlreadyDone(err.Error())
 	case errors.Is(err, call.ErrDown):
 		return compensation.Later(compensation.SupplierTimeout, err.Error())
 	default:

@@ -261,7 +261,7 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 	if err != nil {
 		return nil, false, err
 	}
-	people, err := d.o.Operators.Hold(ctx, tx, seen.operator(), c.By.ID)
+	people, err := d.o.Operators.Lock(ctx, tx, seen.operator(), c.By.ID)
 	if err != nil {
 		return nil, false, err
 	}

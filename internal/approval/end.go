@@ -65,7 +65,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 		if err != nil {
 			return err
 		}
-		held, err := d.o.Operators.Hold(ctx, tx, v.By.ID)
+		held, err := d.o.Operators.Lock(ctx, tx, v.By.ID)
 		if err != nil {
 			return err
 		}

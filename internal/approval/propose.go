@@ -241,7 +241,7 @@ func (d *Desk) queryFor(ctx context.Context, a *Approval, action Action, s act.S
 
 // propose writes a proposal, and carries it out if no second person is needed.
 func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, after func(), err error) {
-	people, err := d.o.Operators.Hold(ctx, tx, w.By.ID)
+	people, err := d.o.Operators.Lock(ctx, tx, w.By.ID)
 	if err != nil {
 		return nil, nil, err
 	}

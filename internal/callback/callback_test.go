@@ -160,7 +160,7 @@ func (h *harness) declare(t *testing.T, id int64, code string, enabled bool, all
 		}).Exec(ctx)
 	}
 	if err == nil {
-		err = h.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) })
+		err = h.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return settings.IncrementVersion(ctx, tx) })
 	}
 	if err != nil {
 		t.Fatal(err)

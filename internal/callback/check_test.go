@@ -89,7 +89,7 @@ func newShop(t *testing.T, d *db.DB) *shop {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) }); err != nil {
+	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.IncrementVersion(ctx, tx) }); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)

@@ -43,7 +43,7 @@ func (cmd *compensateCmd) Run(ctx context.Context, k *kong.Context, g *globals, 
 		return err
 	}
 	if k.Selected().Name == "list" {
-		d, err := openToRead(ctx, c)
+		d, err := openReadOnly(ctx, c)
 		if err != nil {
 			return err
 		}

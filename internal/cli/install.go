@@ -50,7 +50,7 @@ func applyEnv(ctx context.Context, c config.Config, std streams, use useKeys) (a
 // readEnv is applyEnv for commands that write nothing. With an empty keyring it opens no
 // secrets.
 func readEnv(ctx context.Context, c config.Config, std streams, keys *seal.Keyring) (apply.Env, func() error, error) {
-	d, err := openToRead(ctx, c)
+	d, err := openReadOnly(ctx, c)
 	if err != nil {
 		return apply.Env{}, nil, err
 	}

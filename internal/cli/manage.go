@@ -169,7 +169,7 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	d, err := openToRead(ctx, c)
+	d, err := openReadOnly(ctx, c)
 	if err != nil {
 		return err
 	}

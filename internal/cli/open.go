@@ -20,7 +20,7 @@ import (
 
 // open opens the database to write, possibly while a server runs. The caller closes it.
 func open(ctx context.Context, c config.Config) (*db.DB, error) {
-	d, err := openToRead(ctx, c)
+	d, err := openReadOnly(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func openWithKeys(ctx context.Context, c config.Config, std streams, use useKeys
 	return d, keys, nil
 }
 
-// openToRead opens the database of a server, whose schema must be current.
-func openToRead(ctx context.Context, c config.Config) (*db.DB, error) {
+// openReadOnly opens the database of a server, whose schema must be current.
+func openReadOnly(ctx context.Context, c config.Config) (*db.DB, error) {
 	d, err := openAny(ctx, c)
 	if err != nil {
 		return nil, err

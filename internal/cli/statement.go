@@ -34,7 +34,7 @@ func (cmd *statementCmd) Run(ctx context.Context, g *globals, std streams) error
 	if err != nil {
 		return usageError{fmt.Errorf("--day: %w", err)}
 	}
-	d, err := openToRead(ctx, c)
+	d, err := openReadOnly(ctx, c)
 	if err != nil {
 		return err
 	}

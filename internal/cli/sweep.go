@@ -74,7 +74,7 @@ func sweeper(ctx context.Context, c config.Config, d *db.DB, keys *seal.Keyring)
 }
 
 func sweepDry(ctx context.Context, c config.Config, std streams) (*sweep.Sweep, error) {
-	d, err := openToRead(ctx, c)
+	d, err := openReadOnly(ctx, c)
 	if err != nil {
 		return nil, err
 	}

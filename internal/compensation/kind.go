@@ -44,14 +44,16 @@ type Result struct {
 // Succeeded means that the work was done.
 func Succeeded(text string) Result { return Result{Class: OK, Text: text} }
 
-// WasOver means that there was nothing left to do.
-func WasOver(text string) Result { return Result{Class: Over, Text: text} }
+// AlreadyDone means that there was nothing left to do.
+func AlreadyDone(text string) Result { return Result{Class: Over, Text: text} }
 
 // Later means that it must be tried again.
 func Later(why Cause, text string) Result { return Result{Class: Class(why), Text: text} }
 
-// Died means that no further try can help.
-func Died(why Cause, text string) Result { return Result{Class: Class(why), Text: text, dead: true} }
+// DeadLetter means that no further try can help.
+func DeadLetter(why Cause, text string) Result {
+	return Result{Class: Class(why), Text: text, dead: true}
+}
 
 // Again replaces the schedule's wait and uses up none of its tries. It is for kinds with waits of
 // their own, such as until a supplier may be queried again.

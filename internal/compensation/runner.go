@@ -120,10 +120,10 @@ func (r *Runner) attempt(ctx context.Context, kind Kind, x Item) (result Result)
 		}
 	}()
 	if x.Attempts > x.MaxAttempts { // the last try was claimed, and its node ended
-		return Died(Poison, "a node ended during its last try")
+		return DeadLetter(Poison, "a node ended during its last try")
 	}
 	if err := kind.Check(x.Payload); err != nil {
-		return Died(Payload, err.Error())
+		return DeadLetter(Payload, err.Error())
 	}
 	return kind.Run(ctx, x)
 }

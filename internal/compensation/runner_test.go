@@ -193,7 +193,7 @@ func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
 			if well.Load() {
 				return compensation.Succeeded("paid")
 			}
-			return compensation.Died(compensation.Payload, "a bug")
+			return compensation.DeadLetter(compensation.Payload, "a bug")
 		})
 		x := b.open(func(x *compensation.Item) { x.SubjectKind = compensation.OfPayout })
 		r := b.runner(4)
@@ -285,7 +285,7 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
-			return compensation.Died(compensation.NotAskable, "no query")
+			return compensation.DeadLetter(compensation.NotAskable, "no query")
 		})
 		refuse := []string{"CREATE TRIGGER full BEFORE INSERT ON exceptions BEGIN SELECT RAISE(ABORT, 'full'); END"}
 		allow := "DROP TRIGGER full"

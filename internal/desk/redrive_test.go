@@ -82,7 +82,7 @@ func (r *redriver) dead(kind string) (id int64) {
 	dies := compensation.Kind{
 		Name: kind, Check: func(json.RawMessage) error { return nil },
 		Run: func(context.Context, compensation.Item) compensation.Result {
-			return compensation.Died(compensation.SupplierTimeout, "no answer")
+			return compensation.DeadLetter(compensation.SupplierTimeout, "no answer")
 		},
 	}
 	runner := compensation.NewRunner(compensation.Options{

@@ -194,7 +194,7 @@ func (w *world) install() {
 		keys, err = seal.LoadOrCreate(filepath.Join(w.folder, "master.key"))
 	}
 	if err == nil {
-		_, err = d.Join(ctx, migrations.Files)
+		_, err = d.RegisterNode(ctx, migrations.Files)
 	}
 	if err == nil {
 		keys, err = settings.UseKeys(ctx, d, keys)

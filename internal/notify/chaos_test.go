@@ -172,7 +172,7 @@ func newChaos(t *testing.T, d *db.DB) (*chaos, []queue.Nudge) {
 	// The orders have other merchants now than their figures say.
 	moved, err := report.Recount(t.Context(), d)
 	if err == nil {
-		err = report.Mend(t.Context(), d, moved)
+		err = report.Repair(t.Context(), d, moved)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func (r *results) disable(ctx context.Context, tx db.Tx, all []endpointKey) (eve
 	}
 	slices.SortFunc(all, compareEndpoints)
 	// The settings version is locked before endpoints, as in apply.
-	if err := settings.Bump(ctx, tx); err != nil {
+	if err := settings.IncrementVersion(ctx, tx); err != nil {
 		return nil, err
 	}
 	for _, k := range all {
@@ -193,7 +193,7 @@ func exceptionKey(id string, to recipient.Recipient) (kind, subject string) {
 
 // EnableEndpoint enables a disabled endpoint. It takes effect on every node within two seconds.
 func EnableEndpoint(ctx context.Context, tx db.Tx, owner int64, endpoint string) error {
-	if err := settings.Bump(ctx, tx); err != nil {
+	if err := settings.IncrementVersion(ctx, tx); err != nil {
 		return err
 	}
 	_, err := tx.NewRaw(

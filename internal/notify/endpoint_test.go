@@ -41,7 +41,7 @@ func reconfigure(t *testing.T, f *paymenttest.Fixture, query string, args ...any
 		if _, err := tx.NewRaw(query, args...).Exec(ctx); err != nil {
 			return err
 		}
-		return settings.Bump(ctx, tx)
+		return settings.IncrementVersion(ctx, tx)
 	})
 	if err == nil {
 		err = f.Settings.Refresh(t.Context())

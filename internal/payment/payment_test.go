@@ -470,7 +470,7 @@ func setSuppliers(t *testing.T, f *paymenttest.Fixture, change string, args ...a
 		if _, err := tx.NewRaw("UPDATE suppliers SET "+change, args...).Exec(ctx); err != nil {
 			return err
 		}
-		return settings.Bump(ctx, tx)
+		return settings.IncrementVersion(ctx, tx)
 	})
 	if err == nil {
 		err = f.Settings.Refresh(t.Context())

@@ -62,7 +62,7 @@ func Flows(ctx context.Context, d *db.DB, span time.Duration) ([]Flow, error) {
 	if days > 0 {
 		usual, err = onDaysBefore(ctx, d, end, span, days)
 	} else {
-		usual, err = steadily(ctx, d, oldest[0], end-span.Microseconds(), span)
+		usual, err = steadyFlow(ctx, d, oldest[0], end-span.Microseconds(), span)
 	}
 	if err != nil {
 		return nil, err
@@ -110,9 +110,9 @@ func onDaysBefore(ctx context.Context, d *db.DB, end int64, span time.Duration, 
 	return usual, nil
 }
 
-// steadily returns the flow of suppliers that have called steadily since their first callback,
+// steadyFlow returns the flow of suppliers that have called steadily since their first callback,
 // less than a day ago, until the span began.
-func steadily(ctx context.Context, d *db.DB, from, to int64, span time.Duration) (map[int64]float64, error) {
+func steadyFlow(ctx context.Context, d *db.DB, from, to int64, span time.Duration) (map[int64]float64, error) {
 	var rows []struct{ SupplierID, N, First, Minutes int64 }
 	err := d.Read.NewRaw(
 		"SELECT supplier_id, CAST(sum(n) AS BIGINT) AS n, min(start) AS first, count(DISTINCT start) AS minutes FROM report_callbacks"+

@@ -108,9 +108,9 @@ func BelowZero(ctx context.Context, d *db.DB) (below bool, err error) {
 	return below, nil
 }
 
-// Mend corrects the counter where Recount found a difference. It changes counters only by
+// Repair corrects the counter where Recount found a difference. It changes counters only by
 // deltas, so that no concurrent change is lost.
-func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
+func Repair(ctx context.Context, d *db.DB, wrong []Difference) error {
 	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		x := NewDelta(d.Now())
 		for _, f := range wrong {

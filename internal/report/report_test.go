@@ -257,7 +257,7 @@ func TestRecountSeesAndMendPutsRight(t *testing.T) {
 		if err != nil || len(wrong) != 2 {
 			t.Fatalf("%+v, %v", wrong, err)
 		}
-		if err := Mend(t.Context(), d, wrong); err != nil {
+		if err := Repair(t.Context(), d, wrong); err != nil {
 			t.Fatal(err)
 		}
 		if wrong, err = Recount(t.Context(), d); err != nil || len(wrong) != 0 {

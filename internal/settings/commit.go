@@ -58,7 +58,7 @@ func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force b
 		return nil, err
 	}
 	if bump {
-		if err := Bump(ctx, tx); err != nil {
+		if err := IncrementVersion(ctx, tx); err != nil {
 			return nil, err
 		}
 	}

@@ -65,7 +65,7 @@ func (v *Supplier) SetConfig(kind supplier.Kind, config map[string]any) {
 		}
 		return v
 	})
-	v.Give("config")
+	v.SetNew("config")
 }
 
 // plainConfig returns a config with its secrets in plain text, as its kind parses it.

@@ -94,8 +94,8 @@ func (r *recipient) Disabled() []string { return r.disabled }
 // unread are the fields whose stored value cannot be read.
 type unread []string
 
-// Give records that a field has a new value.
-func (u *unread) Give(word string) {
+// SetNew records that a field has a new value.
+func (u *unread) SetNew(word string) {
 	*u = slices.DeleteFunc(slices.Clone(*u), func(w string) bool { return w == word })
 }
 

@@ -164,9 +164,9 @@ func readVersion(ctx context.Context, q bun.IDB) (version int64, err error) {
 	return version, nil
 }
 
-// Bump raises the version, so that every node reloads the settings; call it in the transaction
+// IncrementVersion raises the version, so that every node reloads the settings; call it in the transaction
 // of the change.
-func Bump(ctx context.Context, tx db.Tx) error {
+func IncrementVersion(ctx context.Context, tx db.Tx) error {
 	if _, err := tx.NewRaw("UPDATE settings SET value = value + 1 WHERE name = 'config_version'").Exec(ctx); err != nil {
 		return fmt.Errorf("raise the version of the settings: %w", err)
 	}

@@ -64,7 +64,7 @@ func (r rows) change(query string, args ...any) {
 	r.t.Helper()
 	if err := r.d.Tx(r.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		_, err := tx.NewRaw(query, args...).Exec(ctx)
-		return errors.Join(err, settings.Bump(ctx, tx))
+		return errors.Join(err, settings.IncrementVersion(ctx, tx))
 	}); err != nil {
 		r.t.Fatalf("%s: %v", query, err)
 	}
@@ -164,7 +164,7 @@ func TestAChangeThatIsTakenBackIsNotAnnounced(t *testing.T) {
 		node := r.node()
 		before, back := node.Current(), errors.New("taken back")
 		if err := r.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			return errors.Join(settings.Bump(ctx, tx),
+			return errors.Join(settings.IncrementVersion(ctx, tx),
 				back)
 		}); !errors.Is(err, back) {
 			t.Fatal(err)
@@ -284,7 +284,7 @@ func (r rows) writeVersion() error {
 			return err
 		}
 		_, err = tx.NewRaw("UPDATE merchants SET notify = ?", string(notify)).Exec(ctx)
-		return errors.Join(err, settings.Bump(ctx, tx))
+		return errors.Join(err, settings.IncrementVersion(ctx, tx))
 	})
 }
 
@@ -313,7 +313,7 @@ func TestNoSnapshotHoldsHalfOfAChange(t *testing.T) {
 			if err := r.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				_, one := tx.NewRaw("UPDATE suppliers SET enabled = FALSE").Exec(ctx)
 				_, two := tx.NewRaw("UPDATE merchants SET disabled_at = 1").Exec(ctx)
-				return errors.Join(one, two, settings.Bump(ctx, tx))
+				return errors.Join(one, two, settings.IncrementVersion(ctx, tx))
 			}); err != nil {
 				t.Error(err)
 			}

@@ -41,7 +41,7 @@ func (s *splitter) keep(path string, was, is reflect.Value) {
 		case slices.Contains(s.unread, at):
 		case f.Type == reflect.TypeFor[Notify]():
 			s.keep(at, f.Of(was), f.Of(is))
-		case f.Waits && s.changes(at):
+		case f.NeedsApproval && s.changes(at):
 			s.waits = append(s.waits, at)
 			f.Of(is).Set(f.Of(was))
 		}
@@ -81,7 +81,7 @@ func WaitingFields() (all []string) {
 	walk = func(section, path string, t reflect.Type) {
 		for _, f := range Fields(t) {
 			switch at := join(path, f.Word); {
-			case f.Waits:
+			case f.NeedsApproval:
 				all = append(all, section+" "+at)
 			case f.Type == reflect.TypeFor[Notify]():
 				walk(section, at, f.Type)

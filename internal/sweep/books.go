@@ -75,7 +75,7 @@ func (r *Runner) Figures(ctx context.Context) ([]Difference, error) {
 			r.o.Log.Error("figures differ from their rows", "merchant_id", f.Merchant, "currency", f.Currency,
 				"orders", f.Orders, "counted", f.Counted, "amount", f.Amount, "amount_counted", f.CountedM)
 		}
-		if err := report.Mend(ctx, r.o.DB, w.untold); err != nil {
+		if err := report.Repair(ctx, r.o.DB, w.untold); err != nil {
 			return nil, err
 		}
 	}

@@ -285,7 +285,7 @@ type asker struct {
 }
 
 func (x asker) Ask(context.Context, int64) compensation.Result {
-	return compensation.Died(compensation.Payload, "not here")
+	return compensation.DeadLetter(compensation.Payload, "not here")
 }
 
 func (x asker) AskClosed(ctx context.Context, id int64) compensation.Result {

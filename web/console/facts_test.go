@@ -341,7 +341,7 @@ func (h *harness) count(t *testing.T) {
 		" GROUP BY merchant_id, supplier_id, currency", today, today)
 	wrong, err := report.Recount(t.Context(), d)
 	if err == nil {
-		err = report.Mend(t.Context(), d, wrong)
+		err = report.Repair(t.Context(), d, wrong)
 	}
 	if err == nil {
 		_, err = report.Fold(t.Context(), d, h.Config.Timezone)

@@ -54,7 +54,7 @@ func declareSupplier(t *testing.T, d *db.DB) {
 	change(t, d, "INSERT INTO supplier_accounts (id, name) VALUES (2, 'quick')")
 	change(t, d,
 		"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (2, 'quick', 'sortedparams', 2, TRUE, '[\"203.0.113.0/24\"]', ?, 0, 0)", config)
-	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) }); err != nil {
+	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.IncrementVersion(ctx, tx) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +119,7 @@ func TestWhichSupplierFailsIsSeenOnTheOverview(t *testing.T) {
 	change(t, h.DB,
 		"INSERT INTO report_suppliers (supplier_id, start, outcome, n) SELECT 3, start, 'paid', 300 FROM report_suppliers WHERE supplier_id = 2 AND outcome = 'bad_signature'")
 	change(t, h.DB, "UPDATE report_suppliers SET n = 40 WHERE supplier_id = 2 AND outcome = 'bad_signature'")
-	if err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) }); err != nil {
+	if err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.IncrementVersion(ctx, tx) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Settings.Refresh(t.Context()); err != nil {

@@ -69,7 +69,7 @@ func start(t *testing.T, d *db.DB, files fs.FS) error {
 	if _, err := d.Migrate(t.Context(), files); err != nil {
 		return err
 	}
-	_, err := d.Join(t.Context(), files)
+	_, err := d.RegisterNode(t.Context(), files)
 	return err
 }
 
@@ -152,7 +152,7 @@ func TestAProgramDoesNotStartWhereAMigrationThatRunsAloneIsUnknownToIt(t *testin
 			t.Fatal(err)
 		}
 		_, migrate := late.Migrate(t.Context(), migrations.Files)
-		_, join := late.Join(t.Context(), migrations.Files)
+		_, join := late.RegisterNode(t.Context(), migrations.Files)
 		for what, err := range map[string]error{"migrate": migrate, "join": join, "check": late.CheckSchema(t.Context(),
 			migrations.Files)} {
 			if !errors.Is(err, db.ErrNewSchema) || !strings.Contains(err.Error(), "20990101000000_lean.alone") ||

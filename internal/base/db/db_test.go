@@ -163,7 +163,7 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	earlier, err := b.Join(t.Context(), migrations.Files)
+	earlier, err := b.RegisterNode(t.Context(), migrations.Files)
 	if err != nil || len(earlier) != 1 || earlier[0] != crashed {
 		t.Fatalf("earlier boots = %v, %v; want [%d]", earlier, err, crashed)
 	}

@@ -46,7 +46,7 @@ func StealName(t testing.TB, from, to *DB, files fs.FS) {
 	if _, err := to.NewRaw("SELECT pg_terminate_backend(?)", from.node.lock.conn.PgConn().PID()).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := to.Join(t.Context(), files); err != nil {
+	if _, err := to.RegisterNode(t.Context(), files); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -30,11 +30,11 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	t.Parallel()
 	url := dbtest.PostgresMigratedURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
-	if _, err := named(t, url, "n2").Join(t.Context(), migrations.Files); err != nil {
+	if _, err := named(t, url, "n2").RegisterNode(t.Context(), migrations.Files); err != nil {
 		t.Fatalf("another name: %v", err)
 	}
 	two := named(t, url, "n1")
-	_, err := two.Join(t.Context(), migrations.Files)
+	_, err := two.RegisterNode(t.Context(), migrations.Files)
 	if !errors.Is(err, db.ErrNameTaken) || !strings.Contains(err.Error(), `"n1" belongs to`) ||
 		!strings.Contains(err.Error(), " process ") {
 		t.Fatalf("the second one got %v", err)
@@ -45,7 +45,7 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if earlier, err := two.Join(t.Context(), migrations.Files); err != nil || len(earlier) != 0 {
+	if earlier, err := two.RegisterNode(t.Context(), migrations.Files); err != nil || len(earlier) != 0 {
 		t.Errorf("after an orderly end: %v, %v", earlier, err)
 	}
 	if !db.HasName(two) { // it would start without, after a wait
@@ -57,7 +57,7 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	for range 2 {
-		if _, err := named(t, dbtest.PostgresURL(t), "same").Join(t.Context(), migrations.Files); err != nil {
+		if _, err := named(t, dbtest.PostgresURL(t), "same").RegisterNode(t.Context(), migrations.Files); err != nil {
 			t.Error(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	db.LoseName(one)
 	again := named(t, url, "n1")
-	earlier, err := again.Join(t.Context(), migrations.Files)
+	earlier, err := again.RegisterNode(t.Context(), migrations.Files)
 	if err != nil || len(earlier) != 1 {
 		t.Errorf("earlier boots %v, %v", earlier, err)
 	}
@@ -89,7 +89,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := named(t, url, "n1")
-	earlier, err := two.Join(t.Context(), migrations.Files)
+	earlier, err := two.RegisterNode(t.Context(), migrations.Files)
 	if err != nil || len(earlier) != 1 {
 		t.Fatalf("earlier boots %v, %v", earlier, err)
 	}
@@ -97,7 +97,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A third process finds the second, although that one has no lock yet.
-	if _, err := named(t, url, "n1").Join(t.Context(), migrations.Files); !errors.Is(err, db.ErrNameTaken) {
+	if _, err := named(t, url, "n1").RegisterNode(t.Context(), migrations.Files); !errors.Is(err, db.ErrNameTaken) {
 		t.Errorf("a third one got %v", err)
 	}
 	if err := one.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
@@ -118,7 +118,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 	if err := one.Beat(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := named(t, url, "n1").Join(t.Context(), migrations.Files); !errors.Is(err, db.ErrNameTaken) {
+	if _, err := named(t, url, "n1").RegisterNode(t.Context(), migrations.Files); !errors.Is(err, db.ErrNameTaken) {
 		t.Errorf("a second one got %v", err)
 	}
 }

@@ -127,12 +127,12 @@ func (d *DB) Boot() int64 { return d.node.boot }
 // NodeName is the permanent name that was given to Open.
 func (d *DB) NodeName() string { return d.node.name }
 
-// Join registers the process: it takes the node's name, if it has one, and a slot for ids. It
+// RegisterNode registers the process: it takes the node's name, if it has one, and a slot for ids. It
 // returns the boots of earlier runs under the name: they have ended (one process per name),
 // and their leases may be released at once; Forget deletes their rows. The schema is checked
 // again, since it may have changed after Migrate or CheckSchema; from then on, a migration
 // that must run alone sees this process. Errors: ErrNameTaken, those of CheckSchema.
-func (d *DB) Join(ctx context.Context, files fs.FS) (earlier []int64, err error) {
+func (d *DB) RegisterNode(ctx context.Context, files fs.FS) (earlier []int64, err error) {
 	if d.node.lock != nil && d.node.name != "" && d.node.lock.stop == nil {
 		if err := d.node.lock.take(ctx); err != nil {
 			return nil, err

@@ -113,7 +113,7 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 					t.Errorf("a reader after %s: %v", text, err)
 				}
 			}
-			if _, err := d.Join(t.Context(), migrations.Files); err != nil {
+			if _, err := d.RegisterNode(t.Context(), migrations.Files); err != nil {
 				t.Error(err)
 			}
 			err = d.AsyncCommitTx(t.Context(), func(ctx context.Context, q db.Session) error {

@@ -43,7 +43,7 @@ func Kind(subjects Subjects) compensation.Kind {
 		Run: func(ctx context.Context, x compensation.Item) compensation.Result {
 			p, err := read(x.Payload, subjects)
 			if err != nil {
-				return compensation.Died(compensation.Payload, err.Error())
+				return compensation.DeadLetter(compensation.Payload, err.Error())
 			}
 			s := subjects[p.Op]
 			result, arrived := s.Ask(ctx, x, p)

@@ -80,7 +80,7 @@ func Kind(by Asker) compensation.Kind {
 		Run: func(ctx context.Context, x compensation.Item) compensation.Result {
 			p, err := read(x.Payload)
 			if err != nil {
-				return compensation.Died(compensation.Payload, err.Error())
+				return compensation.DeadLetter(compensation.Payload, err.Error())
 			}
 			if p.Purpose == ofClosed {
 				return by.AskClosed(ctx, p.Order)

@@ -20,9 +20,9 @@ func (a asker) AskClosed(_ context.Context, orderID int64) compensation.Result {
 func TestTheSupplierIsAskedAboutTheOrder(t *testing.T) {
 	t.Parallel()
 	kind := rerun.Kind(asker{
-		1: compensation.Succeeded("paid").WithCall(4), 2: compensation.WasOver("it is paid"),
+		1: compensation.Succeeded("paid").WithCall(4), 2: compensation.AlreadyDone("it is paid"),
 		3: compensation.Later(compensation.SupplierTimeout, ""),
-		4: compensation.Died(compensation.NotAskable, ""), -3: compensation.Succeeded("not found"),
+		4: compensation.DeadLetter(compensation.NotAskable, ""), -3: compensation.Succeeded("not found"),
 	})
 	for payload, want := range map[string]compensation.Class{
 		`{"order":1}`: compensation.OK, `{"order":2,"purpose":"stuck_paying"}`: compensation.Over,

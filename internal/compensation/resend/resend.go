@@ -73,7 +73,7 @@ func (o Options) run(ctx context.Context, x compensation.Item) compensation.Resu
 	p, err := read(x.Payload)
 	switch {
 	case err != nil:
-		return compensation.Died(compensation.Payload, err.Error())
+		return compensation.DeadLetter(compensation.Payload, err.Error())
 	case p.Merchant > 0:
 		return o.merchant(ctx, p.Merchant)
 	case p.Message > 0:
@@ -92,7 +92,7 @@ func (o Options) delivery(ctx context.Context, id int64) compensation.Result {
 	case err != nil:
 		return compensation.Failed(err)
 	case len(nudges) == 0:
-		return compensation.WasOver("the notification was delivered, or waits for its next attempt")
+		return compensation.AlreadyDone("the notification was delivered, or waits for its next attempt")
 	}
 	o.Nudge(nudges)
 	return compensation.Succeeded("the notification is due again")
@@ -104,7 +104,7 @@ func (o Options) message(ctx context.Context, id int64) compensation.Result {
 	case err != nil:
 		return compensation.Failed(err)
 	case !again:
-		return compensation.WasOver("the message was sent, or waits for its next attempt")
+		return compensation.AlreadyDone("the message was sent, or waits for its next attempt")
 	}
 	return compensation.Succeeded("the message is due again")
 }

@@ -159,7 +159,7 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Payout, suppl
 	none := supplier.Entry{}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return nil, none, compensation.Died(compensation.Payload, err.Error()), false
+		return nil, none, compensation.DeadLetter(compensation.Payload, err.Error()), false
 	case err != nil:
 		return nil, none, compensation.Failed(err), false
 	}
@@ -172,10 +172,10 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Payout, suppl
 	watched := p.Status == Reversed && (p.Credit == Failure && m.watched(p) || x.FromVersion != 0)
 	switch {
 	case p.Status == Created:
-		return nil, none, compensation.WasOver("the payout is not approved"), false
+		return nil, none, compensation.AlreadyDone("the payout is not approved"), false
 	// One that succeeded is queried again only if the supplier reports a change.
 	case !Moves.Of(p.Status).Open && !watched && (p.Status != Succeeded || x.FromVersion == 0):
-		return nil, none, compensation.WasOver("the payout is " + string(p.Status)), false
+		return nil, none, compensation.AlreadyDone("the payout is " + string(p.Status)), false
 	}
 	at, ok := m.Settings.Current().Suppliers.ByID(p.SupplierID)
 	if !ok || at.Can().Payouter == nil {

@@ -111,7 +111,7 @@ func (x *write) decide(ctx context.Context, p *Payout, c booking.Cause, h suppli
 		return x.late(p, c, h, item)
 	case Crediting, Unknown, Stuck:
 	default:
-		return compensation.WasOver("the payout is " + string(p.Status)), nil
+		return compensation.AlreadyDone("the payout is " + string(p.Status)), nil
 	}
 	now := x.m.DB.Now()
 	age := since(p.LastCallAt, now)
@@ -207,7 +207,7 @@ func (x *write) after(ctx context.Context, p *Payout, c booking.Cause, h supplie
 		x.report(p, exception.PayoutReturned, "failed after it had succeeded: nothing was booked", h.Word)
 	}
 	x.update(p)
-	return compensation.WasOver("the payout is " + string(p.Status) + ", and the supplier says " + string(h.State)), nil
+	return compensation.AlreadyDone("the payout is " + string(p.Status) + ", and the supplier says " + string(h.State)), nil
 }
 
 // late handles news about a reversed payout: one that arrived is debited again.
@@ -223,5 +223,5 @@ func (x *write) late(p *Payout, c booking.Cause, h supplierAnswer, item compensa
 		return compensation.Later(compensation.SupplierRefused,
 			"the payout is reversed, and is queried daily in case it arrives").Again(booking.Daily), nil
 	}
-	return compensation.WasOver("the payout is reversed, and the supplier says " + string(h.State)), nil
+	return compensation.AlreadyDone("the payout is reversed, and the supplier says " + string(h.State)), nil
 }

@@ -92,14 +92,14 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 	r, err := byID(ctx, m.DB, x.SubjectID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return nil, supplier.Entry{}, compensation.Died(compensation.Payload, err.Error()), false
+		return nil, supplier.Entry{}, compensation.DeadLetter(compensation.Payload, err.Error()), false
 	case err != nil:
 		return nil, supplier.Entry{}, compensation.Failed(err), false
 	// A refund that succeeded is queried again only if the supplier reports a change.
 	case !Moves.Of(r.Status).Open && (r.Status != Succeeded || x.FromVersion == 0):
-		return nil, supplier.Entry{}, compensation.WasOver("the refund is " + string(r.Status)), false
+		return nil, supplier.Entry{}, compensation.AlreadyDone("the refund is " + string(r.Status)), false
 	case r.Status == Requested:
-		return nil, supplier.Entry{}, compensation.WasOver("the refund is not approved"), false
+		return nil, supplier.Entry{}, compensation.AlreadyDone("the refund is not approved"), false
 	}
 	at, ok := m.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil {
@@ -259,9 +259,9 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, repeat
 	case len(events) > 0 && !Moves.Of(r.Status).Open:
 		return compensation.Succeeded("the refund is " + string(r.Status)), nil
 	case r.Status == Succeeded: // queried again because the supplier reported a change
-		return compensation.WasOver("the refund is " + string(r.Status) + ", and the supplier says " + string(answer.State)), nil
+		return compensation.AlreadyDone("the refund is " + string(r.Status) + ", and the supplier says " + string(answer.State)), nil
 	case !Moves.Of(r.Status).Open:
-		return compensation.WasOver("the refund is " + string(r.Status)), nil
+		return compensation.AlreadyDone("the refund is " + string(r.Status)), nil
 	}
 	switch answer.State {
 	case supplier.RefundShort:

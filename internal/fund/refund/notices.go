@@ -99,7 +99,7 @@ type notices struct{ m *Machine }
 func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payload) (compensation.Result, bool) {
 	var n notice
 	if err := compensation.ReadPayload(p.Params, &n); err != nil {
-		return compensation.Died(compensation.Payload, err.Error()), true
+		return compensation.DeadLetter(compensation.Payload, err.Error()), true
 	}
 	if !n.List {
 		return s.m.lookFor(ctx, x, n), true
@@ -118,7 +118,7 @@ func (notices) MayRepeat(context.Context, compensation.Item, replaycall.Payload)
 
 // Call is never used.
 func (notices) Call(context.Context, compensation.Item, replaycall.Payload) compensation.Result {
-	return compensation.Died(compensation.Payload, "a notice makes no call")
+	return compensation.DeadLetter(compensation.Payload, "a notice makes no call")
 }
 
 // lookFor books the refunds of a payment that is known by now. One that is still missing after ten

@@ -205,7 +205,7 @@ func insertRows(ctx context.Context, tx db.Tx, d *db.DB, kinds supplier.Kinds, k
 			return err
 		}
 	}
-	return settings.Bump(ctx, tx)
+	return settings.IncrementVersion(ctx, tx)
 }
 
 // supplierConfig is the config of supplier sp-main.
@@ -257,7 +257,7 @@ func (f *Fixture) SetFees(t testing.TB, owner int64, rules fee.Rules) {
 		if err != nil {
 			return err
 		}
-		return settings.Bump(ctx, tx)
+		return settings.IncrementVersion(ctx, tx)
 	})
 	if err != nil {
 		t.Fatal(err)

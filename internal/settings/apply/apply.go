@@ -116,7 +116,7 @@ func Apply(ctx context.Context, env Env, f File) error {
 	var d *declaration
 	var by act.Actor
 	var outcomes []settings.Outcome
-	err := untilFree(ctx, f, func() (err error) {
+	err := retryOnConflict(ctx, f, func() (err error) {
 		if d, err = plan(ctx, env.settings(), f, files); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func Apply(ctx context.Context, env Env, f File) error {
 		env: env, by: by, reason: fmt.Sprintf("apply %s, sha256 %x", textlimit.Clip(f.Name, maxShown), sum),
 		made: map[settings.Object]bool{},
 	}
-	return untilFree(ctx, f, func() error {
+	return retryOnConflict(ctx, f, func() error {
 		d, err := plan(ctx, env.settings(), f, files)
 		if err != nil {
 			return err
@@ -152,9 +152,9 @@ func Apply(ctx context.Context, env Env, f File) error {
 	})
 }
 
-// untilFree repeats do after a conflict with another writer. do must read again what that one
+// retryOnConflict repeats do after a conflict with another writer. do must read again what that one
 // wrote.
-func untilFree(ctx context.Context, f File, do func() error) error {
+func retryOnConflict(ctx context.Context, f File, do func() error) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := do()
 		if !db.IsConflict(err) && !db.IsUnique(err) {

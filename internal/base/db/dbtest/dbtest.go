@@ -167,7 +167,7 @@ func joined(t testing.TB, o db.Options) *db.DB {
 		t.Fatalf("open the database: %v", err)
 	}
 	t.Cleanup(func() { d.Close() })
-	if _, err := d.Join(ctx, migrations.Files); err != nil {
+	if _, err := d.RegisterNode(ctx, migrations.Files); err != nil {
 		t.Fatalf("join: %v", err)
 	}
 	return d
