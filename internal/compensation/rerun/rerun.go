@@ -63,7 +63,7 @@ func Doubtful(w *db.Writes, d *db.DB, s compensation.Schedule, o *order.Order, s
 	w.Add(compensation.DueNow(w.Tx(), d, x.Kind, x.SubjectKind, x.SubjectID)) // the item may be there, and wait
 }
 
-// Asker queries the supplier about an order and confirms the answer. It returns WasOver if the
+// Asker queries the supplier about an order and confirms the answer. It returns AlreadyDone if the
 // order had ended already, Succeeded if the answer ended it, Died(NotAskable) if the supplier
 // cannot be queried, and Later otherwise.
 type Asker interface {

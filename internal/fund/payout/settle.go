@@ -159,7 +159,9 @@ func (x *write) decide(ctx context.Context, p *Payout, c booking.Cause, h suppli
 
 // doubt is for an answer that says nothing: nothing moves. After the last step two people must
 // decide.
-func (x *write) doubt(p *Payout, c booking.Cause, h supplierAnswer, cause compensation.Cause, again time.Duration, last bool) (compensation.Result, error) {
+func (x *write) doubt(
+	p *Payout, c booking.Cause, h supplierAnswer, cause compensation.Cause, again time.Duration, last bool,
+) (compensation.Result, error) {
 	text := h.Reason.Error()
 	if text == "" {
 		text = fmt.Sprintf("the supplier gave no clear answer (%s)", h.State)
