@@ -82,11 +82,11 @@ var errorTexts = map[ErrorKind]text.Text{
 	OtherHash:   {ZH: "提议的内容与页面上显示的不同：请重新查看", EN: "The proposal is not what your page showed: look again"},
 	LiveSays: {
 		ZH: "渠道查询结果与提议相反：没有生效，财务主管也不能越过",
-		EN: "The supplier's answer contradicts the proposal: nothing took effect, and not even a lead may overrule it",
+		EN: "The supplier's answer contradicts the proposal: nothing took effect, and not even a finance lead may overrule it",
 	},
 	LiveUnclear: {
 		ZH: "渠道无法查询或没有给出明确结果：没有生效。请稍后再试，或勾选“未经渠道证实”后由财务主管复核",
-		EN: "The supplier could not be reached or gave no clear answer: nothing took effect. Try again later, or select “Unverified” for a lead to approve",
+		EN: "The supplier could not be reached or gave no clear answer: nothing took effect. Try again later, or select “Unverified” for a finance lead to approve",
 	},
 	NoSecond: {
 		ZH: "没有第二个人可以复核：先用 backstop operator add NAME --role lead 新增操作员",
@@ -137,7 +137,7 @@ func (e Failure) title(p *Page) string {
 		first, size := utf8.DecodeRuneInString(said)
 		return string(unicode.ToUpper(first)) + said[size:]
 	case e.Kind == Forbidden:
-		return p.T(t, p.T(TextFor(roleWords, p.Role)))
+		return p.T(t, p.RoleName())
 	case ok:
 		return p.T(t)
 	}
@@ -175,16 +175,19 @@ func (e Failure) Problem(p *Page) string {
 }
 
 var roleWords = map[string]text.Text{
-	access.Viewer:  {ZH: "只读 viewer", EN: "viewer"},
-	access.Support: {ZH: "客服 support", EN: "support"},
-	access.Ops:     {ZH: "运营 ops", EN: "ops"},
-	access.Finance: {ZH: "财务 finance", EN: "finance"},
-	access.Lead:    {ZH: "财务主管 lead", EN: "lead"},
-	access.Admin:   {ZH: "管理员 admin", EN: "admin"},
-	access.Auditor: {ZH: "审计员 auditor", EN: "auditor"},
+	access.Viewer:  {ZH: "只读", EN: "Viewer"},
+	access.Support: {ZH: "客服", EN: "Support"},
+	access.Ops:     {ZH: "运营", EN: "Operations"},
+	access.Finance: {ZH: "财务", EN: "Finance"},
+	access.Lead:    {ZH: "财务主管", EN: "Finance lead"},
+	access.Admin:   {ZH: "管理员", EN: "Administrator"},
+	access.Auditor: {ZH: "审计员", EN: "Auditor"},
 }
 
-// Roles names roles in the user's language, followed by their names in commands.
+// RoleName names the role of who is signed in.
+func (p *Page) RoleName() string { return p.Roles([]string{p.Role}) }
+
+// Roles names roles in the user's language.
 func (p *Page) Roles(names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {
@@ -197,7 +200,7 @@ func (p *Page) Roles(names []string) string {
 var (
 	tUnverified = text.Text{
 		ZH: "未经渠道证实（渠道没有给出结果，需勾选后由财务主管复核）",
-		EN: "Unverified (the supplier gave no answer: select this, and a lead must approve)",
+		EN: "Unverified (the supplier gave no answer: select this, and a finance lead must approve)",
 	}
 	tErrAnswer  = text.Text{ZH: "渠道查询结果：%s", EN: "The supplier said: %s"}
 	tErrRoles   = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may do this: %s"}

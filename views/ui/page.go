@@ -102,7 +102,10 @@ func (p *Page) Clock(us int64) string { return p.At(us).Format("15:04:05.000") }
 func (p *Page) Day(us int64) string { return p.At(us).Format(time.DateOnly) }
 
 // Full has the day, the milliseconds and the zone.
-func (p *Page) Full(us int64) string { return p.At(us).Format("2006-01-02 15:04:05.000 MST") }
+func (p *Page) Full(us int64) string {
+	t := p.At(us)
+	return t.Format("2006-01-02 15:04:05.000 ") + p.zone(t.Format("MST"))
+}
 
 // Hover is UTC beside the person's zone.
 func (p *Page) Hover(us int64) string {
@@ -162,8 +165,18 @@ func (p *Page) Fine(us int64) string {
 
 // zoneName is the zone with its offset now.
 func (p *Page) zoneName() string {
-	return p.Zone.String() + p.Now.In(p.Zone).Format(" -07:00")
+	return p.zone(p.Zone.String()) + p.Now.In(p.Zone).Format(" -07:00")
 }
+
+// zone is China's time by its name, and any other zone as it is called: CST is several zones.
+func (p *Page) zone(called string) string {
+	if p.Zone.String() == "Asia/Shanghai" {
+		return p.T(tChina)
+	}
+	return called
+}
+
+var tChina = text.Text{ZH: "北京时间", EN: "Asia/Shanghai"}
 
 // symbols of the currencies that have one, always shown with the code.
 var symbols = map[string]string{

@@ -43,11 +43,11 @@ func TestMomentsAreOfThePersonsZone(t *testing.T) {
 		zone             *time.Location
 		day, short, full string
 	}{
-		{shanghai, "2026-11-20", "23:59:59.900", "2026-11-20 23:59:59.900 CST"},
+		{shanghai, "2026-11-20", "23:59:59.900", "2026-11-20 23:59:59.900 Asia/Shanghai"},
 		{time.UTC, "2026-11-20", "15:59:59.900", "2026-11-20 15:59:59.900 UTC"},
 		{newYork, "2026-11-20", "10:59:59.900", "2026-11-20 10:59:59.900 EST"},
 	} {
-		p := &Page{Zone: c.zone, Now: late.Add(50 * time.Millisecond)}
+		p := &Page{Language: "en", Zone: c.zone, Now: late.Add(50 * time.Millisecond)}
 		us := late.UnixMicro()
 		if p.Day(us) != c.day || p.Short(us) != c.short || p.Full(us) != c.full {
 			t.Errorf("in %s: %s, %s, %s", c.zone, p.Day(us), p.Short(us), p.Full(us))

@@ -322,7 +322,7 @@ func Maker(p *ui.Page, a *console.Approval) string {
 var (
 	tUnverifiedHow = text.Text{
 		ZH: "渠道无法查询或结果不明时仍然提出（只有财务主管可以复核）",
-		EN: "Propose although the supplier cannot be queried or its answer is unclear (only a lead may approve)",
+		EN: "Propose although the supplier cannot be queried or its answer is unclear (only a finance lead may approve)",
 	}
 )
 

@@ -139,7 +139,7 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		propose := x + "/propose"
 		why := []string{"reason", "agreed with the merchant by phone"}
 		if page := h.Page(t, ops, x+"?lang=en").Body; strings.Contains(page, propose) ||
-			!strings.Contains(page, "only finance · lead may propose") {
+			!strings.Contains(page, "only Finance · Finance lead may propose") {
 			t.Error("ops is offered to decide about money")
 		}
 		h.sends(t, ops, x, propose, http.StatusForbidden, append(why, "action", "accept_amount", "version", "1", "amount", "12.300")...)
