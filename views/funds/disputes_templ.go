@@ -157,9 +157,9 @@ func evidenceOfDispute(p *ui.Page, d dispute.Dispute, all []dispute.Evidence) te
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var8 string
-					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(wording.Actor(e.Actor))
+					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(wording.Actor(p, e.Actor))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/funds/disputes.templ`, Line: 29, Col: 33}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/funds/disputes.templ`, Line: 29, Col: 36}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {

@@ -122,9 +122,9 @@ func changeDetail(p *ui.Page, h booking.Change, message *console.Callback) templ
 			}
 		}
 		var templ_7745c5c3_Var6 string
-		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(h.Detail)
+		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(wording.SupplierWord(p, h.Detail))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/funds/parts.templ`, Line: 26, Col: 11}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/funds/parts.templ`, Line: 26, Col: 36}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 		if templ_7745c5c3_Err != nil {

@@ -13,6 +13,7 @@ import (
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"
+	"backstop/views/wording"
 
 	"github.com/a-h/templ"
 )
@@ -83,7 +84,7 @@ func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 			ui.TextFact(text.Supplier, "", d.Supplier),
 			ui.TimeFact(text.Created, &d.CreatedAt),
 			ui.TimeFact(tFinished, d.FinishedAt),
-			ui.TextFact(tFailure, "wrap", d.Failure),
+			ui.TextFact(tFailure, "wrap", wording.SupplierWord(p, d.Failure)),
 		),
 		ui.Facts(
 			p, "payee-title", tPayee,

@@ -59,7 +59,7 @@ func changeColumns(states map[string]ui.State, messages map[int64]*console.Callb
 	return []ui.Column[booking.Change]{
 		ui.TimeCol("at", text.Time, func(h booking.Change) *int64 { return &h.CreatedAt }),
 		ui.StateCol("state", text.State, func(h booking.Change) ui.State { return ui.Look(states, h.To) }),
-		ui.TextCol("actor", text.Actor, func(h booking.Change) string { return wording.Actor(h.Actor) }),
+		ui.WordCol("actor", text.Actor, func(p *ui.Page, h booking.Change) string { return wording.Actor(p, h.Actor) }),
 		ui.TextCol("detail", text.Detail, func(h booking.Change) string { return h.Detail }).As("small wrap").
 			With(func(p *ui.Page, h booking.Change) templ.Component { return changeDetail(p, h, messages[h.SourceID]) }),
 	}

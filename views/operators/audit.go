@@ -41,8 +41,8 @@ var ActColumns = []ui.Column[audit.Row]{
 		return ui.Cell{Minor: r.Number, Show: strconv.FormatInt(r.Number, 10)}
 	}).InFiles(text.Text{ZH: "#", EN: "#"}),
 	ui.TimeCol("at", text.Time, func(r audit.Row) *int64 { return &r.At }),
-	ui.Col("actor", text.Actor, ui.TextKind, func(_ *ui.Page, r audit.Row) ui.Cell {
-		return ui.Cell{Text: r.Actor, Show: wording.Actor(r.Actor)}
+	ui.Col("actor", text.Actor, ui.TextKind, func(p *ui.Page, r audit.Row) ui.Cell {
+		return ui.Cell{Text: r.Actor, Show: wording.Actor(p, r.Actor)}
 	}).As("nowrap strong"),
 	ui.Col("action", text.Act, ui.TextKind, func(p *ui.Page, r audit.Row) ui.Cell {
 		return ui.Cell{Text: r.Action, Show: p.T(wording.Act(r.Action))}

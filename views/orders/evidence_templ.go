@@ -299,7 +299,7 @@ func evidenceSeal(p *ui.Page, d EvidenceData) templ.Component {
 			return nil
 		})
 		templ_7745c5c3_Err = ui.Facts(p, "evidence-seal", tEvidenceSeal,
-			ui.TextFact(tEvidenceBy, "", wording.Actor(d.Evidence.ExportedBy)),
+			ui.TextFact(tEvidenceBy, "", wording.Actor(p, d.Evidence.ExportedBy)),
 			ui.TextFact(tEvidenceAt, "mono small", d.Evidence.ExportedAt+" · "+d.Evidence.Zone),
 			ui.TextFact(tEvidenceSum, "mono small wrap", d.File.SHA256),
 			ui.TextFact(tEvidenceSign, "mono small wrap", d.File.Signature.Algorithm+" "+d.File.Signature.Value),

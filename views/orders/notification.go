@@ -30,7 +30,7 @@ func NotificationPage(p *ui.Page, n NotificationData) templ.Component {
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/notifications", Label: text.Notifications}, Notices: []templ.Component{panel.UnmaskNotice(p, n.Unmask)},
 		No: n.PublicID, State: wording.DeliveryState(n.Status, n.Parked),
-		About:   []ui.Fact{ui.TextFact(text.Text{}, "", n.EventType), ui.TextFact(text.Text{}, "", n.Merchant)},
+		About:   []ui.Fact{ui.TextFact(text.Text{}, "", p.T(wording.EventType(n.EventType))), ui.TextFact(text.Text{}, "", n.Merchant)},
 		Actions: []templ.Component{panel.UnmaskButton(p, n.Unmask), ui.If(n.CanResend, resendButton(p))},
 		Main:    []templ.Component{attemptsPanel(p, n), notificationContent(p, n.Body)},
 		Side: []templ.Component{ui.Facts(
@@ -97,6 +97,7 @@ func triesOf(d console.Delivery) (bars []string) {
 var (
 	tAttemptsHead = text.Text{ZH: "每次尝试", EN: "Attempts"}
 	tAttemptsCut  = text.Text{ZH: "只显示最早的 %s 次。", EN: "Only the first %s are shown."}
+	tAttemptsN    = text.Text{ZH: "发送 %s 次", EN: "attempts: %s"}
 	tNotTried     = text.Text{ZH: "还没有尝试", EN: "Not tried yet"}
 	tNotTriedHow  = text.Text{
 		ZH: "到期自动发送；没有通知地址的不会发送。",

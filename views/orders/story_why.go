@@ -46,7 +46,7 @@ func whyTexts(p *ui.Page, s StoryData) (what, then string) {
 	case console.WhyException:
 		what, then = exceptionText(p, s.Order, w.Exception)
 		if a := w.Proposal; a != nil {
-			then = p.T(tWhyProposed, p.T(wording.Action(a.Action)), wording.Actor(a.MakerName),
+			then = p.T(tWhyProposed, p.T(wording.Action(a.Action)), wording.Actor(p, a.MakerName),
 				p.Roles(s.Approvers(&a.Approval)), p.Full(a.ExpiresAt))
 		}
 		return what, then

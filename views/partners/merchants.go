@@ -77,7 +77,7 @@ var historyColumns = []ui.Column[breaker.Change]{
 	ui.TimeCol("at", text.Time, func(c breaker.Change) *int64 { return &c.At }),
 	ui.StateCol("became", tBecameWord, func(c breaker.Change) ui.State { return ui.BreakerBecame(c.To) }),
 	ui.WordCol("cause", text.Cause, func(p *ui.Page, c breaker.Change) string { return wording.BreakerCause(p, c.Cause, c.Failures) }).As(""),
-	ui.TextCol("actor", text.Actor, func(c breaker.Change) string { return wording.Actor(c.Actor) }).As(""),
+	ui.WordCol("actor", text.Actor, func(p *ui.Page, c breaker.Change) string { return wording.Actor(p, c.Actor) }).As(""),
 	ui.TextCol("reason", text.Reason, func(c breaker.Change) string { return c.Reason }).As("wrap"),
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
+	"backstop/internal/call"
 	"backstop/internal/console"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
@@ -116,7 +117,7 @@ var callTexts = ui.ListTexts{Title: tCallsTitle, Icon: "arrow-right-left", None:
 
 // callColumns are those of the calls to a supplier.
 var callColumns = []ui.Column[report.Calls]{
-	ui.TextCol("kind", text.Kind, func(c report.Calls) string { return c.Op }).As("mono"),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, c report.Calls) string { return p.T(wording.CallOp(call.Op(c.Op))) }),
 	ui.CountCol("count", tCallsN, func(c report.Calls) int64 { return c.All() }),
 	ui.Col("success", tCallsAnswered, ui.TextKind, func(_ *ui.Page, c report.Calls) ui.Cell {
 		class := ""
@@ -142,7 +143,7 @@ var keyColumns = []ui.Column[supplier.Key]{
 // changeColumns are those of the changes of a supplier's settings.
 var changeColumns = []ui.Column[console.SettingsChange]{
 	ui.TimeCol("at", text.Time, func(c console.SettingsChange) *int64 { return &c.At }),
-	ui.TextCol("actor", text.Actor, func(c console.SettingsChange) string { return wording.Actor(c.Actor) }).As(""),
+	ui.WordCol("actor", text.Actor, func(p *ui.Page, c console.SettingsChange) string { return wording.Actor(p, c.Actor) }).As(""),
 	ui.WordCol("act", text.Act, func(p *ui.Page, c console.SettingsChange) string { return p.T(changeWords[c.What]) }).As(""),
 	ui.TextCol("fields", tChangedFields, func(c console.SettingsChange) string { return strings.Join(c.Fields, " ") }).As("wrap mono small"),
 }

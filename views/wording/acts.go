@@ -16,6 +16,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
+	"backstop/internal/sweep"
 	"backstop/internal/view"
 	"backstop/views/ui"
 )
@@ -184,18 +185,34 @@ func ActReason(r audit.Row) string {
 	return text
 }
 
-// Actor is the name of an actor, without its kind.
-func Actor(actor string) string {
-	_, name, found := strings.Cut(actor, ":")
-	if !found {
-		return actor
+// Actor is who acted: an operator by name alone, anything else by its kind too.
+func Actor(p *ui.Page, actor string) string {
+	kind, name, found := strings.Cut(actor, ":")
+	t, known := actors[kind]
+	switch {
+	case known && found:
+		return p.T(t, name)
+	case known:
+		return p.T(t)
+	case found:
+		return name
 	}
-	return name
+	return actor
+}
+
+// actors are what acts, besides operators.
+var actors = map[string]text.Text{
+	"supplier":  {ZH: "渠道 %s", EN: "supplier %s"},
+	"merchant":  {ZH: "商户 %s", EN: "merchant %s"},
+	"command":   {ZH: "命令 %s", EN: "command %s"},
+	"token":     {ZH: "令牌 %s", EN: "token %s"},
+	"backstop":  {ZH: "系统", EN: "the system"},
+	sweep.Clock: {ZH: "系统定时", EN: "schedule"},
 }
 
 // ActLine is one act in a line.
 func ActLine(p *ui.Page, r audit.Row) string {
-	text := p.T(tDid, p.Short(r.At), Actor(r.Actor), p.T(Act(r.Action)))
+	text := p.T(tDid, p.Short(r.At), Actor(p, r.Actor), p.T(Act(r.Action)))
 	if more := ActParams(p, r); more != "" {
 		text += " · " + more
 	}

@@ -58,6 +58,10 @@ func factOf(p *ui.Page, x exception.Item, name string, value any) string {
 			return text
 		}
 		switch name {
+		case "type":
+			return p.T(EventType(v))
+		case "word":
+			return SupplierWord(p, v)
 		case "close_reason":
 			return p.T(ui.CauseText(order.Cause(v)))
 		case "last_error":
@@ -137,7 +141,7 @@ var detailNames = []struct {
 	{"complaint_no", text.Text{ZH: "投诉单号", EN: "Number of the complaint"}},
 	{"close_reason", text.Text{ZH: "关闭原因", EN: "Close reason"}},
 	{"payout_no", text.Text{ZH: "出款单号", EN: "Payout number"}},
-	{"word", text.Text{ZH: "渠道状态", EN: "Its word"}},
+	{"word", text.Text{ZH: "渠道状态", EN: "Supplier status"}},
 	{"refund_no", text.Text{ZH: "退款单号", EN: "Refund number"}},
 	{"first_trade_no", text.Text{ZH: "首次渠道流水号", EN: "First trade number"}},
 	{"settled_order_id", text.Text{ZH: "已结清的订单", EN: "Settled order"}},
@@ -148,7 +152,7 @@ var detailNames = []struct {
 	{"last_error", text.Text{ZH: "最后错误", EN: "Last error"}},
 	{"order_no", text.Text{ZH: "订单", EN: "Order"}},
 	{"tries", text.Text{ZH: "查单次数", EN: "Queries"}},
-	{"answer", text.Text{ZH: "渠道结果", EN: "Its answer"}},
+	{"answer", text.Text{ZH: "渠道结果", EN: "Supplier's answer"}},
 	{"supplier", text.Text{ZH: "渠道", EN: "Supplier"}},
 	{"trade_no", text.Text{ZH: "渠道流水号", EN: "Trade number"}},
 	{"call", text.Text{ZH: "来源：查单", EN: "Source: call"}},

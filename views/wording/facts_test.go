@@ -47,8 +47,8 @@ func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 		Detail: json.RawMessage(`{"payout_no":"P1","status":"returned","word":"REFUND","supplier":"ali"}`),
 	}
 	for language, want := range map[string]string{
-		"zh": "状态：已退汇 · 出款单号：P1 · 渠道状态：REFUND · 渠道：ali",
-		"en": "Status: Returned · Payout number: P1 · Its word: REFUND · Supplier: ali",
+		"zh": "状态：已退汇 · 出款单号：P1 · 渠道状态：渠道退票（REFUND） · 渠道：ali",
+		"en": "Status: Returned · Payout number: P1 · Supplier status: Returned by the bank (REFUND) · Supplier: ali",
 	} {
 		if got := ExceptionDetail(&ui.Page{Language: language}, x); got != want {
 			t.Errorf("%q, want %q", got, want)

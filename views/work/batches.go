@@ -47,7 +47,7 @@ var BatchColumns = []ui.Column[batch]{
 	}),
 	ui.WordCol("amount", text.Amount, func(p *ui.Page, b batch) string { return chart.SumsCell(p, b.Planned.Acts()).Plain }).As("num").
 		With(func(p *ui.Page, b batch) templ.Component { return sums(p, b.Planned.Acts()) }),
-	ui.TextCol("maker", tBatchMadeBy, func(b batch) string { return wording.Actor(b.MadeBy) }),
+	ui.WordCol("maker", tBatchMadeBy, func(p *ui.Page, b batch) string { return wording.Actor(p, b.MadeBy) }),
 	ui.TextCol("reason", text.Reason, func(b batch) string { return b.Reason }).ExportOnly(),
 	ui.TimeCol("started", tAprStarted, func(b batch) *int64 { return b.StartedAt }).ExportOnly(),
 	ui.TimeCol("finished", tEnded, func(b batch) *int64 { return b.FinishedAt }).ExportOnly(),
@@ -86,7 +86,7 @@ func BatchPage(p *ui.Page, d BatchData) templ.Component {
 		List: ui.Link{Href: "/batches", Label: text.Batches}, Title: actionTitle(p, b),
 		About: []ui.Fact{
 			ui.IDFact(text.Text{}, b.No(), "").Whole(),
-			ui.TextFact(text.Text{}, "", wording.Actor(b.MadeBy)),
+			ui.TextFact(text.Text{}, "", wording.Actor(p, b.MadeBy)),
 			ui.TimeFact(text.Text{}, &b.MadeAt),
 			ui.TimeFact(tBatchUntil, &b.ExpiresAt).If(b.State == bulk.Planned && b.ExpiresAt > 0),
 			ui.LinkFact(text.Text{}, p.T(tBatchApproval), link.Approval(b.ApprovalID)).If(b.ApprovalID != 0),

@@ -355,7 +355,7 @@ var tReopenHow = text.Text{
 	EN: "The exception is open again and raises an alert; its previous outcome stays in the audit.",
 }
 
-var tSeenN = text.Text{ZH: "报告 %s 次", EN: "times reported: %s"}
+var tSeenN = text.Text{ZH: "上报 %s 次", EN: "times reported: %s"}
 
 var tWhatIsWrong = text.Text{ZH: "问题", EN: "Problem"}
 

@@ -92,7 +92,7 @@ var SweepColumns = []ui.Column[sweepRun]{
 	ui.TimeCol("began", text.Started, func(w sweepRun) *int64 { return &w.BeganAt }),
 	ui.TimeCol("ended", tEnded, func(w sweepRun) *int64 { return w.EndedAt }).ExportOnly(),
 	ui.StateCol("state", text.State, func(w sweepRun) ui.State { return ui.Look(ui.SweepStates, w.State) }),
-	ui.TextCol("by", tSweepBy, func(w sweepRun) string { return wording.Actor(w.By) }).As("wrap").With(sweepBy),
+	ui.WordCol("by", tSweepBy, func(p *ui.Page, w sweepRun) string { return wording.Actor(p, w.By) }).As("wrap").With(sweepBy),
 	ui.TextCol("reason", text.Reason, func(w sweepRun) string { return w.Reason }).ExportOnly(),
 	ui.CountCol("looked_at", tSweepLooked, func(w sweepRun) int64 { return w.LookedAt }),
 	ui.WordCol("pushed", tSweepPushed, func(p *ui.Page, w sweepRun) string {

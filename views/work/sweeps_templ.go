@@ -368,7 +368,7 @@ func SweepRuns(p *ui.Page, d SweepsData) templ.Component {
 		if d.Now != nil {
 			templ_7745c5c3_Err = ui.Facts(p, "now-title", tSweepNow,
 				ui.TextFact(text.State, "strong", p.T(tSweepStep, d.Now.Step(), d.Now.Steps())),
-				ui.TextFact(tSweepBy, "", wording.Actor(d.Now.By)),
+				ui.TextFact(tSweepBy, "", wording.Actor(p, d.Now.By)),
 				ui.TextFact(text.Reason, "", d.Now.Reason),
 				ui.TextFact(tSweepNode, "mono", d.Now.Node),
 				ui.TextFact(tSweepLooked, "", ui.Count(d.Now.LookedAt)),
@@ -450,7 +450,7 @@ func SweepRuns(p *ui.Page, d SweepsData) templ.Component {
 	})
 }
 
-func sweepBy(_ *ui.Page, s sweepRun) templ.Component {
+func sweepBy(p *ui.Page, s sweepRun) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -472,9 +472,9 @@ func sweepBy(_ *ui.Page, s sweepRun) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		var templ_7745c5c3_Var20 string
-		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(wording.Actor(s.By))
+		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(wording.Actor(p, s.By))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/work/sweeps.templ`, Line: 99, Col: 22}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/work/sweeps.templ`, Line: 99, Col: 25}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 		if templ_7745c5c3_Err != nil {

@@ -178,7 +178,7 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 			}
 		}
 		shows(xu, at, false, at+"/approve", at+"/reject")
-		shows(xu, at, true, at+"/withdraw", "This is your own proposal", "Roles that may: lead")
+		shows(xu, at, true, at+"/withdraw", "This is your own proposal", "Roles that may: Finance lead")
 		shows(min, at, false, at+"/approve", at+"/withdraw") // a lead approves what finance proposes
 		shows(bo, at, true, at+"/approve", at+"/reject", "xu", "12.300", "agreed with the merchant by phone", "Version of the object")
 		shows(bo, at, false, at+"/withdraw")
@@ -186,7 +186,7 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		shows(xu, "/", false, "Proposals that wait")
 		shows(xu, x, false, `name="action"`, x+"/assign")
 		shows(xu, x, true, "waits for a second person", `href="`+at+`"`)
-		shows(xu, "/orders/2026112000000003", true, "xu has proposed: Accept the amount paid. It waits for lead until")
+		shows(xu, "/orders/2026112000000003", true, "xu has proposed: Accept the amount paid. It waits for Finance lead until")
 		shows(xu, "/orders/2026112000000003", false, "A person is needed now: refund the money or accept it")
 		hash := formOf(t, h.Page(t, bo, at).Body, at+"/approve")[3]
 		if len(hash) != 64 {

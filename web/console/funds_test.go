@@ -268,7 +268,7 @@ func TestARefundsStepsShowWhatProvesThem(t *testing.T) {
 	viewer := h.SignIn(t, access.Viewer)
 	for no, want := range map[string][]string{
 		refundOne: {"Money held", "refund:7101:D", "Within the limits", "Sent to the supplier", `href="#call-` + strconv.FormatInt(7301,
-			36), "refund:7101:C", "refund:7101:F", "Not needed", "SUCCESS", "by m1"},
+			36), "refund:7101:C", "refund:7101:F", "Not needed", "SUCCESS", "by merchant m1"},
 		refundTwo: {
 			"Money held", "refund:7102:D", "Waiting for approval", "/approvals/apr_7201", "Not yet",
 			"Waiting for a second person",
@@ -560,7 +560,7 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 	message := `href="/callbacks/` + strconv.FormatInt(callback, 10) + `"`
 	for no, want := range map[string]struct{ holds, not []string }{
 		"D7401": {[]string{
-			"dispute:7401:H", "Evidence due", "in 5 d", "fraudulent", "by wx", message,
+			"dispute:7401:H", "Evidence due", "in 5 d", "fraudulent", "by supplier wx", message,
 			"Without evidence the dispute is lost", "2026112000000001",
 		}, []string{"dispute:7401:W", "Record evidence</button>"}},
 		"D7402": {
@@ -610,7 +610,7 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/orders/2026112000000001":                        `href="/disputes/D7402"`,
-		"/orders/2026112000000001?phase=dispute":          "operator:li.hang",
+		"/orders/2026112000000001?phase=dispute":          "由 li.hang",
 		"/exceptions/" + strconv.Itoa(item):               `href="/disputes/D7402"`,
 		"/accounts/merchant:m1/CNY":                       `href="/disputes/D7401"`,
 		"/accounts/merchant:m1:reserved/CNY":              `href="/disputes?state=open&amp;merchant=m1"`,

@@ -143,10 +143,10 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	h.ReadSettings(t)
 	cookie := h.SignIn(t, access.Lead)
 	page := h.Page(t, cookie, scripted+"?lang=en").Body
-	inOrder(t, page, "all 2 attempts are used up", "notify.schedule = 1s; attempts = 2", "#s-5", "Step 5", "#s-7", "Step 7", "#s-8",
-		"Step 8",
+	inOrder(t, page, "all 2 attempts are used up", "#s-5", "Step 5", "#s-7", "Step 7", "#s-8", "Step 8",
+		"notify.schedule = 1s; attempts = 2",
 		"14:29:11.204", "Order created", "14:31:08.204", "Callback received", "2.1 ms",
-		"14:31:08.210", "Status", "version 2", "Notification created", "order.paid", "14:31:08.218", "Attempt 1",
+		"14:31:08.210", "Status", "version 2", "Notification created", "Order paid", "14:31:08.218", "Attempt 1",
 		"- 2xx and the body &#34;success&#34;", "HTTP 502",
 		"14:31:26.704", "Repeat", "Lines that differ from the first: 4", "14:31:28.704", "Attempt 2", "+ HTTP 200, body &#34;failed&#34;",
 		"14:31:31.204", "Exception opened")

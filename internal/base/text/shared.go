@@ -143,6 +143,8 @@ var (
 	TimeRange          = Text{ZH: "时间范围", EN: "Time range"}
 	Day                = Text{ZH: "日期", EN: "Day"}
 	Status             = Text{ZH: "状态", EN: "Status"}
+	Technical          = Text{ZH: "技术信息", EN: "Technical"}
+	InBrackets         = Text{ZH: "%s（%s）", EN: "%s (%s)"}
 	ByActor            = Text{ZH: "由 %s", EN: "by %s"}
 	Callback           = Text{ZH: "渠道回调", EN: "Callback"}
 	Credit             = Text{ZH: "贷", EN: "Credit"}
