@@ -8,15 +8,16 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
+	"backstop/internal/base/money"
 	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/internal/verify"
 )
 
-// Figures that are recounted.
+// Figures that are recounted, as alerts and exceptions name them.
 const (
-	untold         = "untold"
-	ordersNotified = "orders notified"
+	UnnotifiedMoney = "untold"
+	OrdersNotified  = "orders notified"
 )
 
 // wrong holds the figures that do not match their rows.
@@ -39,18 +40,21 @@ const maxFigures = 5
 // differences describes the wrong figures; done says what became of them.
 func (w wrong) differences(done string) (all []Difference) {
 	untoldText := func(f report.Difference) string {
-		return fmt.Sprintf("merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", f.Merchant, f.Orders,
-			f.Amount, f.Currency, f.Counted, f.CountedM)
+		return fmt.Sprintf("merchant %d: %d orders, %s %s by the rows, %d and %s by the counter", f.Merchant, f.Orders,
+			money.Format(f.Amount, f.Currency), f.Currency, f.Counted, money.Format(f.CountedM, f.Currency))
 	}
 	ordersText := func(f report.OrdersDifference) string {
-		return fmt.Sprintf("%s from %s in %s: %v by the rows, %v by the counters", f.Span,
-			time.UnixMicro(f.Start).UTC().Format(time.RFC3339), f.Currency, f.Rows, f.Counters)
+		counted := func(n [4]int64) string {
+			return fmt.Sprintf("%d orders (%s), %d notified (%s)", n[0], money.Format(n[1], f.Currency), n[2], money.Format(n[3], f.Currency))
+		}
+		return fmt.Sprintf("%s from %s in %s: %s by the rows, %s by the counters", f.Span,
+			time.UnixMicro(f.Start).UTC().Format(time.RFC3339), f.Currency, counted(f.Rows), counted(f.Counters))
 	}
 	if n := len(w.untold); n > 0 {
-		all = append(all, Difference{What: untold, Detail: detail(n, done, w.untold, untoldText)})
+		all = append(all, Difference{What: UnnotifiedMoney, Detail: detail(n, done, w.untold, untoldText)})
 	}
 	if n := len(w.orders); n > 0 {
-		all = append(all, Difference{What: ordersNotified, Detail: detail(n, done, w.orders, ordersText)})
+		all = append(all, Difference{What: OrdersNotified, Detail: detail(n, done, w.orders, ordersText)})
 	}
 	return all
 }
@@ -89,7 +93,7 @@ func (r *Runner) Figures(ctx context.Context) ([]Difference, error) {
 		}
 	}
 	found := w.differences(", corrected")
-	counts := map[string]int64{untold: int64(len(w.untold)), ordersNotified: int64(len(w.orders))}
+	counts := map[string]int64{UnnotifiedMoney: int64(len(w.untold)), OrdersNotified: int64(len(w.orders))}
 	return found, r.report(ctx, alert.CountersDiffer, found, counts)
 }
 
