@@ -49,7 +49,13 @@ var CompensationColumns = []ui.Column[compensationRow]{
 		return ui.Cell{Minor: x.Attempts, Show: triesOf(x)}
 	}).InFiles(text.AttemptsMade),
 	ui.TimeCol("next", tCompNext, func(x compensationRow) *int64 { return x.NextAt }).InFiles(text.NextRun),
-	ui.NoteCol("error", tCompError, func(_ *ui.Page, x compensationRow) string { return x.LastError }).InFiles(text.Reason),
+	ui.Col("error", tCompError, ui.NoteKind, func(p *ui.Page, x compensationRow) ui.Cell {
+		c := ui.Cell{Text: x.LastError, Title: x.LastError}
+		if x.LastClass != "" {
+			c.Show = p.T(wording.CompensationClass(string(x.LastClass)))
+		}
+		return c
+	}).InFiles(text.Reason),
 }
 
 // CompensationsData is what the list shows around its rows.

@@ -70,6 +70,14 @@ var sweepWhats = map[string]text.Text{
 	sweep.Payouts:       {ZH: "无任务跟进的出款", EN: "Payouts without a task"},
 }
 
+// sweepFigure names a figure that was wrong; an invariant has its id.
+func sweepFigure(what string) text.Text { return ui.TextFor(sweepFigures, what) }
+
+var sweepFigures = map[string]text.Text{
+	sweep.UnnotifiedMoney: {ZH: "未通知金额统计", EN: "Money not notified"},
+	sweep.OrdersNotified:  {ZH: "订单通知统计", EN: "Orders notified"},
+}
+
 // sweepTook is how long it took, or takes.
 func sweepTook(p *ui.Page, s *sweep.Sweep) string {
 	if s.EndedAt == nil {
@@ -105,7 +113,7 @@ var SweepColumns = []ui.Column[sweepRun]{
 	ui.WordCol("differences", tSweepWrong, func(p *ui.Page, w sweepRun) string {
 		var all []string
 		for _, x := range w.Differences() {
-			all = append(all, x.What+p.T(text.Colon)+x.Detail)
+			all = append(all, p.T(sweepFigure(x.What))+p.T(text.Colon)+x.Detail)
 		}
 		return strings.Join(all, "; ")
 	}).As("small wrap").With(sweepDifferences),
