@@ -87,8 +87,7 @@ func (d StatementData) link(day, currency string) templ.SafeURL {
 
 // AccountColumns are those of the list of accounts.
 var AccountColumns = []ui.Column[ledger.Account]{
-	ui.TextCol("code", tAccount, func(a ledger.Account) string { return a.Code }).As("mono strong").
-		To(func(a ledger.Account) string { return string(link.Account(a.Code, a.Currency)) }),
+	accountCol("code", tAccount, func(a ledger.Account) (string, string) { return a.Code, a.Currency }).As("strong"),
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, a ledger.Account) string { return p.T(accountKindText(console.KindOf(a.Code))) }),
 	ui.TextCol("currency", text.Currency, func(a ledger.Account) string { return a.Currency }).As("mono small"),
 	ui.MoneyCol("balance", tBalance, func(a ledger.Account) (int64, string) { return a.Balance, a.Currency }).With(accountBalance),
@@ -103,13 +102,38 @@ var LineColumns = []ui.Column[lineRow]{
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, l lineRow) string { return p.T(lineKindText(l.Kind())) }),
 	ui.TextCol("ref", text.Reference, func(l lineRow) string { return l.Ref }).As("").
 		With(func(p *ui.Page, l lineRow) templ.Component { return refOf(p, l.Ref) }),
-	ui.TextCol("other", tOther, func(l lineRow) string { return l.Other }).As("mono small").
-		To(func(l lineRow) string { return string(link.Account(l.Other, l.Currency)) }),
+	accountCol("other", tOther, func(l lineRow) (string, string) { return l.Other, l.Currency }).As("small"),
 	ui.TextCol("currency", text.Currency, func(l lineRow) string { return l.Currency }).ExportOnly(),
 	ui.MoneyCol("amount", text.Amount, func(l lineRow) (int64, string) { return l.Amount, l.Currency }),
 	ui.Col("balance", tBalance, ui.BalanceKind, func(_ *ui.Page, l lineRow) ui.Cell {
 		return ui.Cell{Minor: l.Balance, Currency: l.Currency}
 	}).As("num strong"),
+}
+
+// accountCol is a column of accounts by their names, which lead to them; files have their codes.
+func accountCol[T any](word string, label text.Text, of func(T) (code, currency string)) ui.Column[T] {
+	return ui.Col(word, label, ui.TextKind, func(p *ui.Page, row T) ui.Cell {
+		code, currency := of(row)
+		return ui.Cell{Text: code, Show: accountName(p, code), Title: code, Href: string(link.Account(code, currency))}
+	})
+}
+
+// accountName is what an account is called: what is owed, and whose it is.
+func accountName(p *ui.Page, code string) string {
+	kind := console.KindOf(code)
+	_, of, _ := strings.Cut(code, ":")
+	of = strings.TrimSuffix(strings.TrimSuffix(of, fund.FrozenPart), fund.ReservedPart)
+	if name, ok := accountNames[kind]; ok {
+		return p.T(name, of)
+	}
+	return strings.TrimSpace(p.T(accountKindText(kind)) + " " + of)
+}
+
+var accountNames = map[string]text.Text{
+	"merchant":              {ZH: "应付 %s", EN: "Payable to %s"},
+	console.FrozenAccount:   {ZH: "应付 %s（冻结）", EN: "Payable to %s, frozen"},
+	console.ReservedAccount: {ZH: "应付 %s（争议保留）", EN: "Payable to %s, reserved"},
+	"supplier":              {ZH: "应收 %s", EN: "Receivable from %s"},
 }
 
 func accountKindText(kind string) text.Text { return ui.TextFor(accountKinds, kind) }

@@ -76,10 +76,8 @@ var entryTexts = ui.ListTexts{Title: text.Ledger, Icon: "landmark", None: tEntri
 var entryColumns = []ui.Column[ledger.Line]{
 	ui.TimeCol("at", text.Time, func(e ledger.Line) *int64 { return &e.CreatedAt }),
 	ui.TextCol("reference", text.Reference, func(e ledger.Line) string { return e.Ref }).As("mono small"),
-	ui.TextCol("debit", text.Debit, func(e ledger.Line) string { return e.Debit }).As("mono small").
-		To(func(e ledger.Line) string { return string(link.Account(e.Debit, e.Currency)) }),
-	ui.TextCol("credit", text.Credit, func(e ledger.Line) string { return e.Credit }).As("mono small").
-		To(func(e ledger.Line) string { return string(link.Account(e.Credit, e.Currency)) }),
+	accountCol("debit", text.Debit, func(e ledger.Line) (string, string) { return e.Debit, e.Currency }).As("small"),
+	accountCol("credit", text.Credit, func(e ledger.Line) (string, string) { return e.Credit, e.Currency }).As("small"),
 	ui.MoneyCol("amount", text.Amount, func(e ledger.Line) (int64, string) { return e.Amount, e.Currency }),
 }
 
