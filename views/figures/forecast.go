@@ -417,7 +417,7 @@ var (
 var backlogTexts = outlookTexts{
 	reached: text.Text{ZH: "积压约在 %[2]s 达到 %[1]s（%[3]s 至 %[4]s）。", EN: "The backlog reaches %s at about %s (%s to %s)."},
 	beyond:  text.Text{ZH: "积压为 %s，已超过 %s。", EN: "The backlog is %s, beyond %s."},
-	steady:  text.Text{ZH: "没有达到 %s 的趋势，当前 %s。", EN: "No trend towards %s; it is %s now."},
+	steady:  text.Text{ZH: "暂无积压趋势：上限 %s，当前 %s。", EN: "No trend towards %s; it is %s now."},
 }
 
 var rateTexts = outlookTexts{
