@@ -57,7 +57,7 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 	counts := map[string]console.Waits{
 		"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": {N: mine.Count, More: mine.More},
 	}
-	if w.s.Policy.Allows(op.Role, access.ViewAlerts) {
+	if w.s.Policy.Allows(op.Role, access.HandleAlerts) {
 		counts["/attention"] = now.Incidents
 	}
 	return counts

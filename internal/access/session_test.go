@@ -419,7 +419,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		Lead: {
 			ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, ViewAudit, AssignExceptions, ResendMany,
 			IgnoreExceptions, RunCompensations, RedriveCompensations, CancelCompensations, NoteExceptions, ProposeBatches, ProposeMoney,
-			ApproveMoney, ApproveSettings, RunSweeps,
+			ApproveMoney, ApproveSettings, RunSweeps, ViewAlerts,
 		},
 		Admin: {
 			InspectQueues, ShareViews, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
