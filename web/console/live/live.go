@@ -31,6 +31,8 @@ const (
 	// Each is how many of them one operator may have open. The next one takes the place of the
 	// oldest: a page that was left is noticed only when a beat cannot be written to it.
 	Each = 20
+	// maxOf is of how many things, such as orders, one node keeps panels: each costs its own queries.
+	maxOf = 200
 	// Every is the minimum interval between two frames of one console.
 	Every = time.Second
 	// beat is how often an empty event is sent; proxies close connections that are idle for a
@@ -40,15 +42,16 @@ const (
 	writeTime = 10 * time.Second
 )
 
-// ErrFull is returned when the node has as many consoles as it keeps current.
+// ErrFull is returned when the node keeps as many consoles current as it may, or panels of as many
+// things.
 var ErrFull = errors.New("too many consoles are open")
 
 // Drawing is a panel with its figures, which can be rendered in any language and time zone. P is
 // what a page is rendered with.
 type Drawing[P any] func(p P) templ.Component
 
-// Topic is one panel. Its name is the panel's id and the last part of the path that serves it
-// alone.
+// Topic is one panel. The name of one that a path serves alone is the panel's id and the last part of
+// that path.
 type Topic[P any] struct {
 	Name   string
 	Every  time.Duration // maximum age of its figures
@@ -173,9 +176,10 @@ func (s *Stream[P]) Forget(topic string) { s.figures.Forget(figuresKey{topic: to
 func (s *Stream[P]) join(li *listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	mine := 0
+	mine, of := 0, map[string]bool{li.Of: true}
 	var oldest *listener
 	for other := range s.listeners {
+		of[other.Of] = true
 		if other.Operator != li.Operator {
 			continue
 		}
@@ -183,7 +187,7 @@ func (s *Stream[P]) join(li *listener) bool {
 			oldest = other
 		}
 	}
-	if s.closed || len(s.listeners) >= maxLive && mine < Each {
+	if s.closed || len(of) > maxOf || len(s.listeners) >= maxLive && mine < Each {
 		return false
 	}
 	if mine >= Each {
@@ -321,16 +325,19 @@ func (s *Stream[P]) push(li *listener) {
 		return
 	}
 	select {
-	case li.frames <- frame(s.boot+"-"+strconv.FormatInt(newest, 10), body.Bytes()):
+	case li.frames <- event("panels", s.boot+"-"+strconv.FormatInt(newest, 10), body.Bytes()):
 		li.sent, li.last = newest, time.Now()
 	default: // the last frame is not written yet: the next round includes everything
 	}
 }
 
-// frame is a server-sent event.
-func frame(id string, body []byte) []byte {
+// event is a server-sent event; id is that of a frame, "" = it is none.
+func event(name, id string, body []byte) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "id: %s\nevent: panels\n", id)
+	if id != "" {
+		fmt.Fprintf(&b, "id: %s\n", id)
+	}
+	fmt.Fprintf(&b, "event: %s\n", name)
 	for line := range bytes.Lines(body) {
 		b.WriteString("data: ")
 		b.Write(bytes.TrimRight(line, "\r\n"))
@@ -374,7 +381,7 @@ func (s *Stream[P]) write(w *bufio.Writer, conn net.Conn, li *listener) {
 		case <-s.stop:
 			return
 		case <-li.replaced:
-			_, _ = w.WriteString("event: replaced\ndata: .\n\n")
+			_, _ = w.Write(event("replaced", "", []byte(".")))
 			_ = w.Flush()
 			return
 		case next = <-li.frames:
@@ -382,7 +389,11 @@ func (s *Stream[P]) write(w *bufio.Writer, conn net.Conn, li *listener) {
 			if !li.Allowed() {
 				return
 			}
-			next = []byte("event: alive\ndata: .\n\n")
+			var at bytes.Buffer
+			if s.At(s.Page(li.View), time.Now()).Render(context.Background(), &at) != nil {
+				return
+			}
+			next = event("alive", "", at.Bytes())
 		}
 	}
 }

@@ -261,7 +261,12 @@ func TestWhoMayNoLongerWatchIsCut(t *testing.T) {
 	t.Parallel()
 	s := open(t, func(s *site) { s.beat = 50 * time.Millisecond })
 	w := s.watch(t, "topics=risk")
-	for w.Next(t).Name != "alive" { // a beat of who may
+	beat := w.Next(t)
+	for beat.Name != "alive" {
+		beat = w.Next(t)
+	}
+	if !strings.Contains(beat.Data, `id="live-at"`) {
+		t.Errorf("a beat does not say when it was: %+v", beat)
 	}
 	s.refuses.Store(true)
 	w.Over(t)
@@ -287,6 +292,29 @@ func TestNobodyIsAddedBeyondTheLimit(t *testing.T) {
 	}
 	if !listen(1) { // in the place of their own oldest
 		t.Error("an operator with as many as they may have is refused")
+	}
+}
+
+// Each thing that panels are of costs its own queries; who watches the same costs none.
+func TestTheThingsThatAreWatchedAreBounded(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	watch := func(operator int, of string) bool {
+		return s.join(&listener{
+			Watch:  Watch{Operator: int64(operator), View: View{Of: of}},
+			frames: make(chan []byte, 1), replaced: make(chan struct{}),
+		})
+	}
+	for i := range maxOf {
+		if !watch(i, fmt.Sprint("order ", i)) {
+			t.Fatalf("order %d was refused", i)
+		}
+	}
+	if watch(maxOf, "one more") {
+		t.Error("one more than a node keeps panels of")
+	}
+	if !watch(maxOf, "order 7") {
+		t.Error("what others watch is refused")
 	}
 }
 
