@@ -83,7 +83,7 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 	detail := ui.Detail{
 		List: ui.Link{Href: "/disputes", Label: text.Disputes}, No: d.DisputeNo, Saved: d.Saved, State: ui.Look(ui.DisputeStates, d.Status),
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.OpenedAt)},
-		Says:  says, Next: []string{next}, Open: openExceptions(d.Behind),
+		Says:  says, Next: []string{next}, Until: d.DueBy, Open: openExceptions(d.Behind),
 		Main: []templ.Component{
 			fundSteps(p, tRefundSteps, d.steps(p)), evidenceOfDispute(p, d.Dispute.Dispute, d.Evidence), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.DisputeStates, d.Messages),

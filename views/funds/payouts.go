@@ -65,7 +65,7 @@ func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 	detail := ui.Detail{
 		List: ui.Link{Href: "/payouts", Label: text.Payouts}, No: d.PayoutNo, State: ui.Look(ui.PayoutStates, d.Status),
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.CreatedAt)},
-		Says:  says, Next: []string{next}, Open: openExceptions(d.Behind),
+		Says:  says, Next: []string{next}, Until: nextTry(d.Behind), Open: openExceptions(d.Behind),
 		Main: []templ.Component{
 			fundSteps(p, tRefundSteps, d.steps()), callsPanel(p, d.Calls), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.PayoutStates, nil),

@@ -58,7 +58,7 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 		List: ui.Link{Href: "/refunds", Label: text.Refunds}, No: d.RefundNo,
 		State: ui.Look(ui.RefundStates, d.Status), Tag: adoptedTag(p, d.Refund),
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.CreatedAt)},
-		Says:  says, Next: []string{next}, Open: openExceptions(d.Behind),
+		Says:  says, Next: []string{next}, Until: nextTry(d.Behind), Open: openExceptions(d.Behind),
 		Main: []templ.Component{
 			fundSteps(p, tRefundSteps, d.steps()), callsPanel(p, d.Calls), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.RefundStates, nil),

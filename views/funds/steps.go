@@ -91,6 +91,14 @@ func openExceptions(b console.Behind) (links []ui.Link) {
 	return links
 }
 
+// nextTry is when its calls go on; nil = they do not.
+func nextTry(b console.Behind) *int64 {
+	if b.Item == nil {
+		return nil
+	}
+	return b.Item.NextAt
+}
+
 // compensationFact is the compensation that makes its calls, if there is one.
 func compensationFact(p *ui.Page, item *console.Compensation) (f ui.Fact) {
 	if item != nil {

@@ -133,13 +133,11 @@ func planText(p *ui.Page, plan *console.Plan) string {
 	return p.T(tPlanExpire)
 }
 
-// itemTook is how long an event took, or how far a plan is away.
+// itemTook is how long an event took.
 func itemTook(p *ui.Page, i console.Item) string {
 	switch {
 	case i.Attempt != nil:
 		return p.Fine(i.Attempt.TookUS)
-	case i.Plan != nil:
-		return p.Away(i.At)
 	case i.Callback != nil:
 		var took int64
 		for _, step := range i.Callback.Steps {

@@ -22,6 +22,7 @@ type Detail struct {
 	Icon       string            // of how it stands; "" = that of the state
 	Says       string            // how it stands; "" = a panel shows it
 	Next       []string          // what happens next
+	Until      *int64            // the moment whose distance from now Says and Next give; nil = none
 	Open       []Link            // open exceptions about it
 	Lead       []templ.Component // above the panels
 	Main, Side []templ.Component // panels

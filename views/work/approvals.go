@@ -97,7 +97,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 		Notices: []templ.Component{ui.If(a.Refused != (text.Text{}), ui.Notice(p, "bad", p.T(a.Refused)))},
 		Title:   p.T(wording.Action(a.Action)), State: ui.Look(ui.ApprovalStates, a.State), Tag: ui.If(a.SinglePerson, singlePerson(p)),
 		About: []ui.Fact{ui.IDFact(text.Text{}, a.No(), "").Whole(), ui.TimeFact(text.Text{}, &a.MadeAt)},
-		Says:  approvalSentence(p, a.Approval), Next: a.next(p),
+		Says:  approvalSentence(p, a.Approval), Next: a.next(p), Until: &a.ExpiresAt,
 		Main: slices.Concat(
 			[]templ.Component{approvalContent(p, a)}, a.plan(p),
 			[]templ.Component{

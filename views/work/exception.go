@@ -46,7 +46,7 @@ func ExceptionPage(p *ui.Page, x ExceptionData) templ.Component {
 		Notices: []templ.Component{panel.UnmaskNotice(p, x.Unmask)},
 		Title:   p.T(ui.KindText(x.Kind)), State: ui.Look(ui.ExceptionStates, x.State),
 		About: []ui.Fact{
-			ui.TimeFact(text.Text{}, &x.OpenedAt), ui.TextFact(text.Text{}, "", p.Away(x.OpenedAt)),
+			ui.TimeFact(text.Text{}, &x.OpenedAt), ui.BodyFact(text.Text{}, ui.Away(p, x.OpenedAt)),
 			ui.TextFact(text.Text{}, "", p.T(tSeenN, ui.Count(x.Seen))),
 		},
 		Actions: []templ.Component{panel.UnmaskButton(p, x.Unmask)},
