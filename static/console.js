@@ -218,11 +218,19 @@ const guarded = form => {
   const typed = $$("[data-typed]", form), button = $("button", form);
   if (typed.length && !button.dataset.off) button.disabled = typed.some(field => field.value.trim() !== field.dataset.typed);
 };
-for (const form of $$("form[data-guard]")) {
-  if ($("button", form).disabled) $("button", form).dataset.off = "1";
-  form.addEventListener("input", () => guarded(form));
-  guarded(form);
-}
+const guardAll = () => {
+  for (const form of $$("form[data-guard]:not([data-guarded])")) {
+    if ($("button", form).disabled) $("button", form).dataset.off = "1";
+    form.dataset.guarded = "1"; // a page that is read again has forms without it
+    guarded(form);
+  }
+};
+document.addEventListener("input", e => {
+  const form = e.target.closest("form[data-guard]");
+  if (form) guarded(form);
+});
+document.addEventListener("fresh", guardAll);
+guardAll();
 
 // On a phone rows are cards: each cell is named by the heading of its column, and the first link
 // is as large as the card.

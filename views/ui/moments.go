@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strings"
 	"time"
 
 	"backstop/internal/base/text"
@@ -20,6 +21,11 @@ func MomentOr(us int64) *int64 {
 		return nil
 	}
 	return &us
+}
+
+// awayWords are the words of Away, with which a script goes on.
+func (p *Page) awayWords() string {
+	return strings.Join([]string{p.T(tAgo), p.T(tIn), p.T(tSeconds), p.T(tMinutes), p.T(tHours), p.T(tDays)}, "|")
 }
 
 var tOldestSince = text.Text{ZH: "最早", EN: "oldest from"}

@@ -11,6 +11,8 @@ import (
 
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
+
+	"github.com/a-h/templ"
 )
 
 // Page is what every page needs: who looks at it, and how.
@@ -32,7 +34,9 @@ type Page struct {
 	Texts       text.Catalog // of what rows keep by a code
 	Version     string
 	Live        bool // the page keeps itself current
-	Parts       bool // links of the page change a part of it
+	// Follows is what the page of an object says about following it; nil = it does not.
+	Follows templ.Component
+	Parts   bool // links of the page change a part of it
 	// RedisDown and Database report trouble; Frozen: no act is possible because of it.
 	RedisDown, Frozen bool
 	Database          DatabaseState

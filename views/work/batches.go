@@ -13,7 +13,6 @@ import (
 	"backstop/internal/report"
 	"backstop/views/chart"
 	"backstop/views/link"
-	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -90,9 +89,6 @@ func BatchPage(p *ui.Page, d BatchData) templ.Component {
 			ui.TimeFact(text.Text{}, &b.MadeAt),
 			ui.TimeFact(tBatchUntil, &b.ExpiresAt).If(b.State == bulk.Planned && b.ExpiresAt > 0),
 			ui.LinkFact(text.Text{}, p.T(tBatchApproval), link.Approval(b.ApprovalID)).If(b.ApprovalID != 0),
-			ui.BodyFact(text.Text{}, panel.Live(
-				p, "/_/live?batch="+b.No()+"&lang="+p.Language, "/batches/"+b.No()+"/_progress", p.Now,
-			)).If(p.Live),
 		},
 		Main: []templ.Component{BatchProgress(p, d.Progress), batchPlan(p, d)},
 		Side: []templ.Component{

@@ -109,9 +109,7 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 	if d.RowResults, err = s.Batches.ResultsOf(ctx, b, d.Rows); err != nil {
 		return err
 	}
-	p := s.Page(c)
-	p.Live = b.State == bulk.Running || b.State == bulk.Waiting || b.State == bulk.Paused
-	return s.Render(c, http.StatusOK, work.BatchPage(p, d))
+	return s.Render(c, http.StatusOK, work.BatchPage(s.Page(c), d))
 }
 
 // planOf returns what a batch would do, and what came of it: on its own page, and on that of its
@@ -164,23 +162,6 @@ func (s *handlers) batchTopic() topic {
 			return func(p *ui.Page) templ.Component { return work.BatchProgress(p, d) }, err
 		},
 	}
-}
-
-// batchProgress returns the progress of a batch to a script.
-func (s *handlers) batchProgress(c *fiber.Ctx) error {
-	b, err := s.batchOf(c)
-	if err != nil {
-		return err
-	}
-	if !web.IsFragment(c) {
-		return c.Redirect(batchPath(b), http.StatusSeeOther)
-	}
-	d, err := s.progressOf(c.UserContext(), b)
-	if err != nil {
-		return err
-	}
-	p := s.Page(c)
-	return s.Render(c, http.StatusOK, templ.Join(work.BatchProgress(p, d), ui.LiveTime(p, p.Now)))
 }
 
 // startBatch starts a batch, or proposes to.

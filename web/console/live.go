@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/bulk"
+	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/views/ui"
 	"backstop/web"
@@ -28,9 +29,11 @@ const peekTime = 3 * time.Second
 
 // newLive keeps open consoles current until the server ends.
 func (s *handlers) newLive() *live.Stream[*ui.Page] {
-	l := live.New(live.Options[*ui.Page]{
-		Topics: append(s.topics(), s.batchTopic(), s.attentionTopic(), s.bellTopic()), Page: s.livePage, At: ui.LiveTime, Log: s.Log,
-	})
+	topics := append(s.topics(), s.batchTopic(), s.attentionTopic(), s.bellTopic())
+	for _, o := range s.objects {
+		topics = append(topics, s.versionTopic(o))
+	}
+	l := live.New(live.Options[*ui.Page]{Topics: topics, Page: s.livePage, At: ui.LiveTime, Log: s.Log})
 	s.AtShutdown(l.Close)
 	return l
 }
@@ -46,30 +49,40 @@ func (s *handlers) livePage(v live.View) *ui.Page {
 	}
 }
 
-// stream keeps a console current by server-sent events. Requests other than from an event
-// source are redirected to the page.
+// stream keeps a console current by server-sent events: the overview, or the page in ?page=. Requests
+// other than from an event source are redirected to the page.
 func (s *handlers) stream(c *fiber.Ctx) error {
-	r, batch := console.RangeOf(c.Query("range")), c.Query("batch")
+	r, page := console.RangeOf(c.Query("range")), c.Query("page")
+	o, no := s.objectAt(page)
+	if page != "" && o == nil {
+		return act.ErrNotFound
+	}
 	if !strings.Contains(c.Get(fiber.HeaderAccept), "text/event-stream") {
-		return c.Redirect("/?range="+r.Name, fiber.StatusSeeOther)
+		return c.Redirect(cmp.Or(page, "/?range="+r.Name), fiber.StatusSeeOther)
 	}
 	p, op, token := s.Page(c), web.Operator(c), c.Cookies(s.CookieName())
 	w := live.Watch{
 		View: live.View{Language: p.Language, Zone: p.Zone.String(), Role: op.Role, Of: r.Name}, Operator: op.ID,
-		Seen: c.Get("Last-Event-ID"),
+		Seen: cmp.Or(c.Get("Last-Event-ID"), c.Query("seen")), // a new event source cannot set the header
 	}
-	w.Allowed = func() bool { return s.mayWatch(token, w.Role) }
-	if w.Seen == "" {
-		w.Seen = c.Query("seen") // a new event source cannot set the header
-	}
+	permission := access.ViewOverview
 	if s.Policy.Allows(op.Role, access.ApproveMoney) {
 		w.View.Operator = op.ID // nobody approves their own proposals
 	}
-	if names := c.Query("topics"); names != "" {
-		w.Topics = slices.DeleteFunc(strings.Split(names, ","), func(name string) bool { return name == batchTopic })
+	names := strings.Split(c.Query("topics"), ",")
+	for _, t := range append(s.topics(), s.attentionTopic()) {
+		if slices.Contains(names, t.Name) {
+			w.Topics = append(w.Topics, t.Name)
+		}
 	}
-	if _, ok := bulk.ParseNo(batch); ok {
-		w.Of, w.Topics = batch, []string{batchTopic, bellTopic}
+	if o != nil {
+		if permission = o.permission; !s.Policy.Allows(op.Role, permission) {
+			return act.ErrNotFound
+		}
+		if _, _, err := s.live.Get(s.versionTopic(o), no); err != nil {
+			return err
+		}
+		w.Of, w.Topics = no, append([]string{o.name(), bellTopic}, o.also...)
 	} else if slices.Contains(w.Topics, attentionTopic) {
 		f, err := readAttention(c)
 		if err != nil {
@@ -77,16 +90,18 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 		}
 		w.Of, w.Topics = attentionOf(f), []string{attentionTopic, bellTopic}
 	}
+	w.Allowed = func() bool { return s.mayWatch(token, w.Role, permission) }
 	if err := s.live.Serve(c, w); errors.Is(err, live.ErrFull) {
 		return web.ErrTooMany
 	}
 	return nil
 }
 
-// mayWatch reports whether the session is still open and its operator has the same role.
-func (s *handlers) mayWatch(token, role string) bool {
+// mayWatch reports whether the session is still open and its operator has the same role, which has
+// the permission.
+func (s *handlers) mayWatch(token, role string, permission access.Permission) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), peekTime)
 	defer cancel()
 	op, err := s.Sessions.Peek(ctx, token)
-	return err == nil && op.Role == role && !op.MustChange && s.Policy.Allows(op.Role, access.ViewOverview)
+	return err == nil && op.Role == role && !op.MustChange && s.Policy.Allows(op.Role, permission)
 }

@@ -47,10 +47,13 @@ type handlers struct {
 	live     *live.Stream[*ui.Page]
 	figures  live.Cache[string, figures.AnalyticsData] // by range
 	counts   viewCounter
+	objects  []*object
 }
 
 func newHandlers(s *web.Server) *handlers {
-	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle()}
+	h := &handlers{
+		Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), objects: newObjects(),
+	}
 	h.live = h.newLive()
 	return h
 }
@@ -160,7 +163,6 @@ func (s *handlers) routes() []web.Route {
 		page("/batches", access.ViewCompensations, serve(s, s.batches()), shown("layers", text.Batches)),
 		post("/batches/plan/:list/:action", s.Acts.Kind(bulk.StartAct).Permission, s.planBatch),
 		page("/batches/:batch", access.ViewCompensations, s.batchPage, web.Menu{}),
-		page("/batches/:batch/_progress", access.ViewCompensations, s.batchProgress, web.Menu{}),
 		post("/batches/:batch/start", s.Acts.Kind(bulk.StartAct).Permission, s.startBatch),
 		s.onBatch("/batches/:batch/pause", bulk.PauseAct),
 		s.onBatch("/batches/:batch/resume", bulk.ResumeAct),
@@ -218,7 +220,7 @@ func (s *handlers) routes() []web.Route {
 	for _, t := range s.topics() {
 		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
-	return list
+	return s.follow(list)
 }
 
 // idOf reads an id from the path. Errors: act.ErrNotFound.
