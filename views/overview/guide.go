@@ -17,11 +17,11 @@ type GuideData struct {
 	APIKey string
 	// Callback is the signed callback for the newest order; "" = none is due.
 	Callback string
-	Key      string // of the form that makes a new API key
+	Key      string // of the forms that make new keys
 	// CallbackURL is the URL for suppliers, without their code.
 	CallbackURL string
 	APIURL      string
-	Example     Example
+	Example     Example // zero = its keys were not made now
 }
 
 // orderCall creates an order of the sandbox.
@@ -82,7 +82,16 @@ var (
 		ZH: "密钥只在生成时显示一次。生成新密钥后，旧密钥立即失效。",
 		EN: "The key was shown once, when it was created. A new key replaces it at once.",
 	}
-	tNewKey  = text.Text{ZH: "生成新密钥", EN: "Create a new key"}
+	tNewKey   = text.Text{ZH: "生成新密钥", EN: "Create a new key"}
+	tFillKeys = text.Text{ZH: "生成密钥填入", EN: "Fill in new keys"}
+	tKeysHow  = text.Text{
+		ZH: "“…”处需填密钥。在此生成的密钥不会保存，只显示这一次。",
+		EN: "Keys belong where “…” is. Those made here are not stored, so they are shown only once.",
+	}
+	tKeysShown = text.Text{
+		ZH: "其中的密钥是新生成的，没有保存，只显示这一次：请现在复制。",
+		EN: "Its keys are new, are not stored and are shown only once: copy them now.",
+	}
 	tOwn     = text.Text{ZH: "接入自己的渠道和商户", EN: "Connect your own"}
 	tOwnDocs = text.Text{
 		ZH: "文档：docs/suppliers.md（各渠道）、docs/merchants.md（商户验签）、docs/apply.md（全部字段）。",

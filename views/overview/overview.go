@@ -74,9 +74,12 @@ func laneState(l console.Lane) ui.State {
 	return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
 }
 
-// Example are keys for a first apply file, new ones on each page load,
-// so that a copied example is no known key.
+// Example are keys for a first apply file. They are made on request only: an example that came with
+// keys would be copied with them.
 type Example struct{ SupplierKey, APIKey, SigningSecret string }
+
+// noKeys stand where keys have to be.
+var noKeys = Example{SupplierKey: "…", APIKey: "sk_live_…", SigningSecret: "whsec_…"}
 
 // yaml is an apply file to begin with; its supplier is of the kind sortedparams,
 // for which no account is needed.

@@ -2,8 +2,11 @@ package console
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 
 	"backstop/internal/access"
@@ -53,10 +56,29 @@ func (s *handlers) guideOf(p *ui.Page, g guideState) overview.GuideData {
 	return d
 }
 
-func (s *handlers) guidePage(c *fiber.Ctx) error { return s.sendGuide(c, "") }
+func (s *handlers) guidePage(c *fiber.Ctx) error { return s.sendGuide(c, "", overview.Example{}) }
 
-// sendGuide shows the guide, with a new API key of the sandbox's merchant if one was made.
-func (s *handlers) sendGuide(c *fiber.Ctx, apiKey string) error {
+// exampleKeys shows the guide with new keys for a first apply file: this response is the only place
+// where they appear. The same form shows the same keys.
+func (s *handlers) exampleKeys(c *fiber.Ctx) error {
+	form, err := formKey(c)
+	if err != nil {
+		return err
+	}
+	key := func(purpose string) []byte {
+		mac := hmac.New(sha256.New, s.Keys.Derive("example keys"))
+		fmt.Fprintf(mac, "%s %d %s", purpose, web.Operator(c).ID, form)
+		return mac.Sum(nil)
+	}
+	return s.sendGuide(c, "", overview.Example{
+		SupplierKey: hex.EncodeToString(key("supplier")[:16]), APIKey: "sk_live_" + hex.EncodeToString(key("api")[:16]),
+		SigningSecret: "whsec_" + base64.StdEncoding.EncodeToString(key("signing")),
+	})
+}
+
+// sendGuide shows the guide with the keys that were made for this response: the API key of the
+// sandbox's merchant and those of the example.
+func (s *handlers) sendGuide(c *fiber.Ctx, apiKey string, example overview.Example) error {
 	s.live.Forget("guide") // an older panel must not replace this one
 	g, err := s.readGuide(c.UserContext())
 	if err != nil {
@@ -65,7 +87,7 @@ func (s *handlers) sendGuide(c *fiber.Ctx, apiKey string) error {
 	p := s.Page(c)
 	p.Live = !g.Over() // else the live panel is empty
 	d := s.guideOf(p, g)
-	d.APIKey, d.Key, d.Example = apiKey, act.NewKey(), example()
+	d.APIKey, d.Key, d.Example = apiKey, act.NewKey(), example
 	d.Asked = d.May && d.Production && !d.Made && c.Query("sandbox") != ""
 	return s.Render(c, http.StatusOK, overview.Guide(p, d))
 }
@@ -85,7 +107,7 @@ func (s *handlers) showSandbox(c *fiber.Ctx, done web.Acted) error {
 		return err
 	}
 	key, _ := done.Result.(string)
-	return s.sendGuide(c, key)
+	return s.sendGuide(c, key, overview.Example{})
 }
 
 // errNoSandbox: this node does not have the sandbox in its settings.

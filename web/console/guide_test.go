@@ -1,6 +1,9 @@
 package console
 
 import (
+	"html"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -82,7 +85,36 @@ func TestASandboxThatCannotSignBreaksNoPage(t *testing.T) {
 	}
 }
 
-// The guide is taken with the keyboard alone, from the overview to the order's story.
+// Keys of the example are made by a button, not by looking at the guide, and are not shown again.
+func TestTheGuideMakesKeysOnRequestOnly(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	cookie := h.SignIn(t, access.Admin)
+	keys := regexp.MustCompile(`(sk_live|whsec)_[A-Za-z0-9+/]{20,}|key: [0-9a-f]{32}`)
+	shown := func(form string) string {
+		t.Helper()
+		got := h.Post(t, cookie, "/guide/keys", "form_key", form)
+		if found := keys.FindAllString(html.UnescapeString(got.Body), -1); got.Status == http.StatusOK && len(found) >= 3 {
+			return strings.Join(found, " ")
+		}
+		t.Fatalf("the keys are missing: %d", got.Status)
+		return ""
+	}
+	if one := shown("one"); shown("one") != one || shown("two") == one {
+		t.Error("a form that is sent again shows other keys, or another form the same")
+	}
+	for range 2 {
+		got := h.Page(t, cookie, "/guide?lang=en")
+		if found := keys.FindAllString(html.UnescapeString(got.Body), -1); len(found) > 0 || !strings.Contains(got.Body, "Fill in new keys") {
+			t.Errorf("the guide shows the keys %q", found)
+		}
+	}
+	if got := h.Post(t, h.SignIn(t, access.Ops), "/guide/keys", "form_key", "k"); got.Status != http.StatusForbidden {
+		t.Errorf("ops: %d", got.Status)
+	}
+}
+
+// The guide is taken with the keyboard alone, from the overview to the delivered notification.
 func TestTheGuideByKeyboard(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -128,7 +160,14 @@ func TestTheGuideByKeyboard(t *testing.T) {
 	run(t, ctx, becomes("location.pathname === '/guide' && document.querySelector('form[action=\"/guide/callback\"]') !== null"))
 	look("guide-callback")
 	press("/guide/callback")
-	run(t, ctx, becomes("location.pathname.startsWith('/orders/')"), chromedp.WaitReady("main"))
+	run(t, ctx, becomes("location.pathname.startsWith('/orders/')"), inState("live"), says("h1", "Pending"))
+	// The page goes on by itself to the end of the last step.
+	change(t, h.DB, "UPDATE orders SET status = 'paid', version = version + 1, paid_amount = amount, paid_at = ?, next_at = NULL", h.DB.Now())
+	change(t, h.DB, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, created_at)"+
+		" SELECT id + 50, id + 51, merchant_id, id, 'order.paid', 'webhook', '', 'sending', 1, ? FROM orders", h.DB.Now())
+	run(t, ctx, says("h1", "Sending"))
+	change(t, h.DB, "UPDATE deliveries SET status = 'delivered', finished_at = ?", h.DB.Now())
+	run(t, ctx, says("h1", "Delivered"), chromedp.Navigate(base+"/guide"), says("#guide", "The first notification was delivered."))
 	if complaints := said.take(); len(complaints) > 0 {
 		t.Error(strings.Join(complaints, "; "))
 	}

@@ -2,10 +2,7 @@ package console
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"net/http"
-	"strings"
 	"time"
 
 	"backstop/internal/access"
@@ -38,16 +35,6 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 		Guide: panels["guide"], Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"],
 		Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
 	}))
-}
-
-// example generates new keys.
-func example() overview.Example {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	return overview.Example{
-		SupplierKey: rand.Text(), APIKey: "sk_live_" + strings.ToLower(rand.Text()),
-		SigningSecret: "whsec_" + base64.StdEncoding.EncodeToString(secret),
-	}
 }
 
 // system returns the engines of the installation, and what the viewer may see of them.

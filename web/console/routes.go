@@ -88,6 +88,7 @@ func (s *handlers) routes() []web.Route {
 		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
 		page("/guide", access.ViewOverview, s.guidePage, aside("circle-check", search.GuideTitle)),
 		then("/guide/sandbox", sandbox.MakeAct, s.sandboxAsked, s.showSandbox),
+		post("/guide/keys", access.ProposeSettings, s.exampleKeys),
 		then("/guide/order", sandbox.OrderAct, s.sandboxNumber, s.createSandboxOrder),
 		post("/guide/callback", s.Acts.Kind(sandbox.CallbackAct).Permission, s.sendSandboxCallback),
 		then("/guide/dismiss", sandbox.DismissAct, always("guide"), s.hideGuide),
