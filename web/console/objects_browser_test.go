@@ -28,8 +28,8 @@ func TestPagesFollowTheirObjects(t *testing.T) {
 	base := "http://" + h.Addr
 	const pending, note = "/orders/2026112000000002", "the buyer calls again at five"
 	typed := becomes(`document.querySelector("#note textarea").value === ` + strconv.Quote(note))
-	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, pending), reads(base, "en", "light"), chromedp.Navigate(base+pending), inState("live"),
-		says("h1", "Pending"), becomes(`!/Paid|Delivered/.test(document.querySelector("h1").textContent)`))
+	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, pending), reads(base, "en", "light"),
+		chromedp.Navigate(base+pending), inState("live"), says("h1", "Pending"), becomes(`!/Paid|Delivered/.test(document.querySelector("h1").textContent)`))
 	var left string
 	run(t, ctx, chromedp.Text("[data-away]", &left, chromedp.ByQuery),
 		becomes(`document.querySelector("[data-away]").textContent.trim() !== `+strconv.Quote(strings.TrimSpace(left))))
@@ -40,7 +40,8 @@ func TestPagesFollowTheirObjects(t *testing.T) {
 	change(t, h.DB, "UPDATE orders SET status = 'paid', version = 2, paid_amount = amount, paid_at = ?, next_at = NULL"+
 		" WHERE order_no = '2026112000000002'", h.DB.Now())
 	run(t, ctx, says("h1", "Paid"), typed, becomes(`document.querySelector("#note").open && document.activeElement.matches("#note textarea")`))
-	change(t, h.DB, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, next_at, created_at)"+
+	change(t, h.DB, "INSERT INTO deliveries"+
+		" (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, next_at, created_at)"+
 		" SELECT id + 50, id + 51, 1, id, 'order.paid', 'webhook', '', 'sending', 1, ?, ? FROM orders WHERE order_no = '2026112000000002'",
 		h.DB.Now()+30_000_000, h.DB.Now())
 	run(t, ctx, says("h1", "Sending"), chromedp.Click("#note [data-close]", chromedp.ByQuery))
@@ -49,7 +50,8 @@ func TestPagesFollowTheirObjects(t *testing.T) {
 	run(t, ctx, says("h1", "Delivered"), typed)
 
 	run(t, ctx, chromedp.Navigate(base+"/refunds/"+refundThree), inState("live"), says("h1", "Unknown"))
-	change(t, h.DB, "UPDATE refunds SET status = 'succeeded', version = version + 1, finished_at = ? WHERE refund_no = ?", h.DB.Now(), refundThree)
+	change(t, h.DB, "UPDATE refunds SET status = 'succeeded', version = version + 1, finished_at = ? WHERE refund_no = ?",
+		h.DB.Now(), refundThree)
 	run(t, ctx, says("h1", "Refunded"))
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))
@@ -68,7 +70,8 @@ func TestThePageOfAnObjectPollsWithoutItsStream(t *testing.T) {
 	cable := newRelay(t, h.Addr)
 	id := number(t, h.DB, "SELECT min(id) FROM exceptions WHERE state = 'open'")
 	base, path := "http://"+cable.addr, exceptionPath(id)
-	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, path), reads(base, "en", "light"), chromedp.Navigate(base+path), inState("live"))
+	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, path), reads(base, "en", "light"),
+		chromedp.Navigate(base+path), inState("live"))
 	cable.cut()
 	run(t, ctx, inState("delayed"))
 	run(t, ctx, inState("offline"), becomes(`/figures as of\s+\d\d:\d\d:\d\d/.test(document.querySelector(".follows").textContent)`))

@@ -74,7 +74,8 @@ func TestTheStreamOfAnObjectNeedsTheRightToItsPage(t *testing.T) {
 	admin := h.SignIn(t, access.Admin)
 	h.watch(t, admin, "/_/live?page="+page).Next(t)
 	for path, want := range map[string]int{
-		page + "9": http.StatusNotFound, "/audit/7": http.StatusNotFound, "/batches/7": http.StatusNotFound, "//example.com/7": http.StatusNotFound,
+		page + "9": http.StatusNotFound, "/audit/7": http.StatusNotFound, "/batches/7": http.StatusNotFound,
+		"//example.com/7": http.StatusNotFound,
 	} {
 		if got := h.watch(t, admin, "/_/live?page="+path).Status; got != want {
 			t.Errorf("%s: %d", path, got)
