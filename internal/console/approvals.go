@@ -108,6 +108,20 @@ func (w Waiting) For(decides func(*Approval) bool) Todo {
 	return t
 }
 
+// Split returns the first proposals, those that a person may decide before the others: at most limit
+// in all.
+func (w Waiting) Split(decides func(*Approval) bool, limit int) (mine, others []Approval) {
+	for _, a := range w.Rows {
+		if decides(&a) {
+			mine = append(mine, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	mine = mine[:min(len(mine), limit)]
+	return mine, others[:min(len(others), limit-len(mine))]
+}
+
 // Waiting reads the proposals that wait for a second person.
 func (b *Reader) Waiting(ctx context.Context) (w Waiting, err error) {
 	w.Rows, err = b.approvals(ctx, "ap.state = ? ORDER BY ap.expires_at LIMIT ?", approval.Waiting, waitingRows+1)

@@ -66,6 +66,15 @@ func (d ApprovalsData) cells(p *ui.Page, rows []approvalRow) [][]ui.Cell {
 	return ui.Cells(p, ui.Replace(ApprovalColumns, approvalState.PageOnly().With(d.state)), rows)
 }
 
+// rest are the rows of the list that do not stand above it.
+func (d ApprovalsData) rest(rows []approvalRow) []approvalRow {
+	above := map[int64]bool{}
+	for _, a := range slices.Concat(d.ForYou, d.ForOthers) {
+		above[a.ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(a approvalRow) bool { return above[a.ID] })
+}
+
 // ApprovalsData is what the list shows around its rows.
 type ApprovalsData struct {
 	// ForYou are the first of those that wait for the reader, ForOthers of those that wait for
@@ -245,6 +254,7 @@ var (
 	}
 	tAprForYou  = text.Text{ZH: "待您复核", EN: "Waiting for you"}
 	tAprOthers  = text.Text{ZH: "等待他人复核", EN: "Waiting for somebody else"}
+	tAprRest    = text.Text{ZH: "其他", EN: "All others"}
 	tAprYours   = text.Text{ZH: "待您复核", EN: "for you"}
 	tAprOwn     = text.Text{ZH: "您提出的", EN: "yours"}
 	tAloneHow   = text.Text{ZH: "本机构声明为单人操作：没有第二人复核。", EN: "This installation is set up for one person: nobody else checked this."}

@@ -22,9 +22,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// waitingShown is how many of the waiting proposals stand above the list of all, of those for the
-// viewer and of the others.
-const waitingShown = 100
+// waitingShown is how many of the waiting proposals stand above the list of the others: those for
+// the viewer first.
+const waitingShown = 50
 
 // approvalsPage lists proposals, with the waiting ones on top.
 func (s *handlers) approvalsPage(c *fiber.Ctx) error {
@@ -32,21 +32,13 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 		spec: console.ApprovalList, always: true, read: s.Console.Approvals, columns: work.ApprovalColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Approval) (templ.Component, error) {
 			data := work.ApprovalsData{Mine: s.decides(p)}
-			if l.First && len(l.Values) == 0 {
+			if l.First && len(l.Filter().Values) == 0 {
 				waiting, err := s.Console.Waiting(ctx)
 				if err != nil {
 					return nil, err
 				}
 				data.Yours = waiting.For(data.Mine)
-				for _, a := range waiting.Rows {
-					to := &data.ForOthers
-					if data.Mine(&a) {
-						to = &data.ForYou
-					}
-					if len(*to) < waitingShown {
-						*to = append(*to, a)
-					}
-				}
+				data.ForYou, data.ForOthers = waiting.Split(data.Mine, waitingShown)
 			}
 			return work.Approvals(p, l, rows, data), nil
 		},

@@ -395,7 +395,27 @@ func TestAllProposalsThatWaitAreCounted(t *testing.T) {
 		if badge := regexp.MustCompile(`(?s)<a class="nav" href="/exceptions"[^>]*>.*?</a>`).FindString(page); !strings.Contains(badge, "194") {
 			t.Errorf("the navigation says %s", badge)
 		}
+		h.drawsOnce(t, lead)
 	})
+}
+
+// drawsOnce checks that the list of proposals has each row once, and not too many elements.
+func (h *harness) drawsOnce(t *testing.T, cookie string) {
+	t.Helper()
+	page, seen := h.Page(t, cookie, "/approvals?lang=en").Body, map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?s)<tr data-row.*?</tr>`).FindAllString(page, -1) {
+		no := regexp.MustCompile(`/approvals/apr_\d+`).FindString(row)
+		if no == "" || seen[no] {
+			t.Errorf("%q is drawn twice", no)
+		}
+		seen[no] = true
+	}
+	if nodes := len(regexp.MustCompile(`<[a-z]`).FindAllString(page, -1)); len(seen) < 50 || nodes > 3500 {
+		t.Errorf("the list has %d rows and %d elements", len(seen), nodes)
+	}
+	if !strings.Contains(page, `data-fact="/approvals#yours">194<`) {
+		t.Error("the list does not say how many wait for the viewer")
+	}
 }
 
 func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
