@@ -82,6 +82,8 @@ func (h *house) open() {
 		Over: func(s act.Subject) bool { return s.Value == "gone" }, Offered: func(s act.Subject) bool { return s.Value != "closed" },
 		Ask: h.ask, OrderNo: func(s act.Subject) string { return "no-" + s.ID },
 	}
+	unasked := money
+	unasked.Name, unasked.Ask = "rename_unasked", nil
 	easy := approval.Action{
 		Name: "note", Object: "merchant", Propose: access.Comment, Approve: access.ApproveMoney, Load: h.load(0, ""),
 		Second: func(act.Subject, any) bool { return false }, Run: h.run,
@@ -93,7 +95,7 @@ func (h *house) open() {
 	h.desk = approval.NewDesk(approval.Options{
 		DB: h.db, Audit: log, Policy: policy, Rules: func() settings.Rules { return h.rules }, Life: h.life,
 		Operators: access.NewOperators(h.db, log), Log: slog.New(slog.DiscardHandler),
-	}, money, easy, change)
+	}, money, unasked, easy, change)
 }
 
 func (h *house) load(amount int64, currency string) func(context.Context, bun.IDB, string) (act.Subject, error) {

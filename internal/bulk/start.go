@@ -40,7 +40,7 @@ const PlanEndAct = "notification.resend_many_end"
 const Object = "batch"
 
 // AmountField is the prefix of the fields for typed amounts; the currency follows.
-const AmountField = "amount_"
+const AmountField = approval.AmountField
 
 // startParams are the typed amounts by currency.
 type startParams struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
@@ -61,6 +62,7 @@ var Acts = map[string]text.Text{
 	"exception.assign":         {ZH: "指派", EN: "assigned it"},
 	"approval.propose":         {ZH: "提交复核", EN: "proposed it"},
 	"approval.approve":         {ZH: "复核通过", EN: "approved it"},
+	approval.ManyAct:           {ZH: "批量复核", EN: "approved several proposals"},
 	"approval.withdraw":        {ZH: "撤回", EN: "withdrew the proposal"},
 	"approval.expire":          {ZH: "过期未复核", EN: "expired: nobody decided in time"},
 	"approval.query":           {ZH: "再次查单", EN: "queried the supplier about it"},
@@ -155,6 +157,8 @@ var details = map[string]text.Text{
 	"shared":        {ZH: "共享", EN: "shared"},
 	"text":          {ZH: "材料", EN: "text"},
 	"url":           {ZH: "链接", EN: "link"},
+	"approved":      {ZH: "已复核", EN: "approved"},
+	"refused":       {ZH: "未复核", EN: "not approved"},
 }
 
 // ActParams is the rest of an act's detail, in one line.
@@ -164,6 +168,7 @@ func ActParams(p *ui.Page, r audit.Row) string {
 		return ""
 	}
 	delete(params, "reason")
+	delete(params, "results")
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		label := name // such as a field of a rule, or sha256
