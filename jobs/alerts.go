@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -161,13 +160,10 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range waiting {
-		e := alert.Event{Rule: alert.ProposalWaits, Count: 1, Subject: fmt.Sprintf("%s %s %s %s, %s, %s", p.No, p.Action, p.Object,
-			p.ObjectID, p.Maker, p.Age.Round(time.Minute))}
-		if p.Currency != "" {
-			e.Sums.Add(p.Amount, p.Currency)
-		}
-		events = append(events, e)
+	if waiting.Count > 0 {
+		events = append(events, alert.Event{
+			Rule: alert.ProposalWaits, Subject: waiting.Oldest.Round(time.Minute).String(), Count: waiting.Count, Sums: waiting.Sums,
+		})
 	}
 	due, err := dispute.TakeDue(ctx, tx, w.o.DB)
 	if err != nil {

@@ -249,15 +249,15 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 	}
 }
 
-func TestAProposalThatWaitsIsNamedWithItsMoney(t *testing.T) {
+func TestProposalsThatWaitAreOneLineWithTheirMoney(t *testing.T) {
 	t.Parallel()
 	a := Alert{
-		Rule: ProposalWaits, Subject: "apr_5 accept_late exception 7, fang, 1h2m0s", State: Happened, Count: 1,
-		Sums: money.Totals{{Currency: "CNY", Minor: 1998}},
+		Rule: ProposalWaits, Subject: "1h2m0s", State: Happened, Count: 25,
+		Sums: money.Totals{{Currency: "CNY", Minor: 1998}, {Currency: "USD", Minor: 500}},
 	}
 	for language, want := range map[string]string{
-		"en": "00:00:00 UTC apr_5 accept_late exception 7, fang, 1h2m0s (CNY 19.98) waits for a second person\nhttps://c.example/approvals?state=waiting",
-		"zh": "00:00:00 UTC apr_5 accept_late exception 7, fang, 1h2m0s（CNY 19.98）：等待第二人复核\nhttps://c.example/approvals?state=waiting",
+		"en": "00:00:00 UTC 25 (CNY 19.98, USD 5.00) waiting for a second person, the oldest for 1h2m0s\nhttps://c.example/approvals?state=waiting",
+		"zh": "00:00:00 UTC 25 份提议（CNY 19.98、USD 5.00）等待第二人复核，最久 1h2m0s\nhttps://c.example/approvals?state=waiting",
 	} {
 		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ProposalWaits},
 			[]Alert{a}); body != want {

@@ -230,13 +230,13 @@ func (s Style) counted(kind string, n int64) string {
 	return fmt.Sprintf("%d %s", n, w.many)
 }
 
-// proposal describes a waiting proposal; the subject says which, whose, and for how long.
-func (s Style) proposal(a Alert) string {
-	money := ""
-	if amounts := a.Sums.List(); len(amounts) > 0 {
-		money = fmt.Sprintf(tAmounts.In(s.Language), strings.Join(amounts, tComma.In(s.Language)))
+// proposals describes the waiting proposals; the subject is the age of the oldest.
+func (s Style) proposals(a Alert) string {
+	amounts := ""
+	if all := a.Sums.List(); len(all) > 0 {
+		amounts = fmt.Sprintf(tAmounts.In(s.Language), strings.Join(all, tComma.In(s.Language)))
 	}
-	return fmt.Sprintf(tProposal.In(s.Language), a.Subject, money)
+	return fmt.Sprintf(tProposals.In(s.Language), a.Count, amounts, a.Subject)
 }
 
 // due describes a dispute whose evidence is due soon; the subject says which, and when.
@@ -257,7 +257,7 @@ func (s Style) line(rule Rule, a Alert) string {
 	case a.Rule == MerchantNegative:
 		return s.negativeLine(a)
 	case a.Rule == ProposalWaits:
-		return s.proposal(a)
+		return s.proposals(a)
 	case a.Rule == DisputeDue:
 		return s.due(a)
 	case a.Rule == OurFault:

@@ -48,8 +48,8 @@ const (
 	TargetDisabled  = "target_disabled" // an endpoint answered 410
 	// CompensationDead means that a compensation has run out of attempts.
 	CompensationDead = "compensation_dead"
-	// ProposalWaits means that a proposal has been waiting for a decision for one hour, then
-	// for another four.
+	// ProposalWaits means that proposals wait for a decision, one of them for an hour; then again
+	// every four hours. All that wait are one alert.
 	ProposalWaits = "proposal_waits"
 	// SupplierUnreachable means that the breaker of a supplier has opened, and no calls are
 	// made to it.

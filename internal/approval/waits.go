@@ -6,53 +6,46 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/money"
 )
 
-// A waiting proposal is reported one hour after it was made, and every four hours after that.
+// Waiting proposals are reported when one of them has waited for an hour, and every four hours after
+// that; one that has not been reported yet makes no other message before then.
 const (
 	saidAfter = time.Hour
 	saidEvery = 4 * time.Hour
 )
 
-// maxSaid bounds one call of TakeWaiting; the next one goes on.
-const maxSaid = 100
-
-// Waits is a proposal that has been waiting for a while.
+// Waits are the proposals that wait for a second person.
 type Waits struct {
-	Action, Object, ObjectID string
-	No                       string // public id
-	Maker                    string // name
-	Amount                   int64  // minor units
-	Currency                 string // "" = no money involved
-	Age                      time.Duration
+	Count  int64
+	Sums   money.Totals
+	Oldest time.Duration // age of the oldest
 }
 
-// TakeWaiting returns the proposals that are due to be reported as waiting, and marks them in
-// the same transaction, so that none is reported twice.
-func TakeWaiting(ctx context.Context, tx db.Tx, d *db.DB) ([]Waits, error) {
+// TakeWaiting returns the proposals that wait if they are due to be reported, and marks them in the
+// same transaction, so that they are not reported twice. A zero Count = nothing is due.
+func TakeWaiting(ctx context.Context, tx db.Tx, d *db.DB) (w Waits, err error) {
 	now := d.Now()
+	var due []int64
+	err = tx.NewRaw("SELECT id FROM approvals WHERE state = 'waiting' AND made_at <= ? AND NOT EXISTS"+
+		" (SELECT 1 FROM approvals WHERE state = 'waiting' AND alerted_at > ?) LIMIT 1",
+		now-saidAfter.Microseconds(), now-saidEvery.Microseconds()).Scan(ctx, &due)
+	if err != nil {
+		return w, fmt.Errorf("look for proposals that wait: %w", err)
+	}
+	if len(due) == 0 {
+		return w, nil
+	}
 	var rows []Approval
-	err := tx.NewRaw("UPDATE approvals SET alerted_at = ? WHERE id IN (SELECT id FROM approvals WHERE state = 'waiting' AND made_at <= ?"+
-		" AND (alerted_at IS NULL OR alerted_at <= ?) ORDER BY id LIMIT ?) AND state = 'waiting' RETURNING *",
-		now, now-saidAfter.Microseconds(), now-saidEvery.Microseconds(), maxSaid).Scan(ctx, &rows)
+	err = tx.NewRaw("UPDATE approvals SET alerted_at = ? WHERE state = 'waiting' RETURNING *", now).Scan(ctx, &rows)
 	if err != nil {
-		return nil, fmt.Errorf("mark proposals as alerted: %w", err)
+		return w, fmt.Errorf("mark proposals as alerted: %w", err)
 	}
-	made := make([]*Approval, len(rows))
-	for i := range rows {
-		made[i] = &rows[i]
+	for _, a := range rows {
+		w.Count++
+		w.Sums.Add(a.Amount, a.Currency)
+		w.Oldest = max(w.Oldest, time.Duration(now-a.MadeAt)*time.Microsecond)
 	}
-	names, err := Names(ctx, tx, made...)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Waits, len(rows))
-	for i, a := range rows {
-		all[i] = Waits{
-			Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, No: a.No(), Maker: names[a.Maker], Amount: a.Amount,
-			Currency: a.Currency,
-			Age:      time.Duration(now-a.MadeAt) * time.Microsecond,
-		}
-	}
-	return all, nil
+	return w, nil
 }
