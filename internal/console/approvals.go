@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -128,6 +129,31 @@ func (b *Reader) Waiting(ctx context.Context) (w Waiting, err error) {
 	if w.More = len(w.Rows) > waitingRows; w.More {
 		w.Rows = w.Rows[:waitingRows]
 	}
+	return w, err
+}
+
+// ApprovalRule selects waiting proposals; the zero value selects all.
+type ApprovalRule struct {
+	IDs      []int64 // these only, waiting or not; nil = by the rest
+	Action   string
+	Merchant int64
+	Currency string
+	UpTo     int64 // in minor units of the currency; 0 = any amount
+}
+
+func (r ApprovalRule) selects(a *Approval) bool {
+	return (r.Action == "" || a.Action == r.Action) && (r.Merchant == 0 || a.MerchantID == r.Merchant) &&
+		(r.Currency == "" || a.Currency == r.Currency) && (r.UpTo == 0 || a.Amount <= r.UpTo)
+}
+
+// Selected reads the proposals that a rule selects, the first to expire first.
+func (b *Reader) Selected(ctx context.Context, r ApprovalRule) (w Waiting, err error) {
+	if r.IDs != nil {
+		w.Rows, err = b.approvals(ctx, "ap.id IN (?) ORDER BY ap.expires_at, ap.id", bun.List(r.IDs))
+		return w, err
+	}
+	w, err = b.Waiting(ctx)
+	w.Rows = slices.DeleteFunc(w.Rows, func(a Approval) bool { return !r.selects(&a) })
 	return w, err
 }
 

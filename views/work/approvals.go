@@ -75,6 +75,26 @@ func (d ApprovalsData) rest(rows []approvalRow) []approvalRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(a approvalRow) bool { return above[a.ID] })
 }
 
+// picked reports whether the row has a box: the viewer may approve it.
+func (d ApprovalsData) picked(a approvalRow) bool { return a.State == approval.Waiting && d.Mine(&a) }
+
+func (d ApprovalsData) picks(p *ui.Page, rows []approvalRow) []templ.Component {
+	all := make([]templ.Component, len(rows))
+	for i, a := range rows {
+		all[i] = ui.If(d.picked(a), panel.PickRow(p, a.No(), a.No()))
+	}
+	return all
+}
+
+// actions are those of the proposals that are shown to the viewer.
+func (d ApprovalsData) actions() (all []string) {
+	for _, a := range d.ForYou {
+		all = append(all, a.Action)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // ApprovalsData is what the list shows around its rows.
 type ApprovalsData struct {
 	// ForYou are the first of those that wait for the reader, ForOthers of those that wait for

@@ -168,3 +168,117 @@ func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawM
 		return minor, nil
 	})
 }
+
+// approveManyPage shows what would be approved together, of the rows that are picked or that a rule
+// selects; after that, what came of the form in the address.
+func (s *handlers) approveManyPage(c *fiber.Ctx) error {
+	if c.Query("form") != "" {
+		return s.approvedMany(c)
+	}
+	rule, err := s.approvalRule(c)
+	if err != nil {
+		return err
+	}
+	selected, err := s.Console.Selected(c.UserContext(), rule)
+	if err != nil {
+		return err
+	}
+	by := s.Actor(c)
+	return s.Render(c, http.StatusOK, work.ApproveMany(s.Page(c), work.NewManyData(selected, act.NewKey(),
+		func(a *console.Approval) approval.Obstacle { return s.Approvals.Obstacle(by, &a.Approval, a.MakerNow) })))
+}
+
+var (
+	tPickProposals = text.Text{ZH: "请选择 1 到 %d 份提议", EN: "pick 1 to %d proposals"}
+	tNoMerchant    = text.Text{ZH: "没有商户“%s”", EN: "there is no merchant “%s”"}
+	tWhichCurrency = text.Text{ZH: "金额上限须选择币种", EN: "choose the currency of the amount"}
+)
+
+// approvalRule reads which proposals to approve together.
+func (s *handlers) approvalRule(c *fiber.Ctx) (r console.ApprovalRule, err error) {
+	f := web.ReadFilter(c)
+	switch f.Text("pick") {
+	case "all":
+		return r, f.Err
+	case "rule":
+	default:
+		for _, no := range c.Context().QueryArgs().PeekMulti("row") {
+			id, err := approval.ParseNo(string(no))
+			if err != nil || len(r.IDs) == approval.MaxMany {
+				return r, web.Invalid("row", tPickProposals, approval.MaxMany)
+			}
+			r.IDs = append(r.IDs, id)
+		}
+		if len(r.IDs) == 0 {
+			return r, web.Invalid("row", tPickProposals, approval.MaxMany)
+		}
+		return r, nil
+	}
+	r.Action, r.Currency = f.Text("action"), f.Text("currency")
+	if code := strings.TrimSpace(f.Text("merchant")); code != "" {
+		m := s.Settings.Merchants().ByCode(code)
+		if m == nil {
+			return r, web.Invalid("merchant", tNoMerchant, code)
+		}
+		r.Merchant = m.ID
+	}
+	if most := strings.TrimSpace(f.Text("up_to")); most != "" {
+		if r.Currency == "" {
+			return r, web.Invalid("currency", tWhichCurrency)
+		}
+		if r.UpTo, err = money.ParseMajor(most, r.Currency); err != nil || r.UpTo <= 0 {
+			return r, web.Invalid("up_to", tNotAmount, most)
+		}
+	}
+	return r, f.Err
+}
+
+// approvedMany shows what came of the form in the address.
+func (s *handlers) approvedMany(c *fiber.Ctx) error {
+	did, err := s.done(c, "approval", "")
+	if err != nil {
+		return err
+	}
+	if did == nil || did.Action != approval.ManyAct || did.Actor != s.Actor(c).Name {
+		return act.ErrNotFound
+	}
+	var params struct{ Results map[string]approval.Obstacle }
+	if err := json.Unmarshal([]byte(did.Params), &params); err != nil {
+		return err
+	}
+	rule, data := console.ApprovalRule{IDs: []int64{}}, work.ManyData{Obstacles: map[int64]approval.Obstacle{}}
+	for no, obstacle := range params.Results {
+		id, err := approval.ParseNo(no)
+		if err != nil {
+			return err
+		}
+		rule.IDs, data.Obstacles[id] = append(rule.IDs, id), obstacle
+	}
+	selected, err := s.Console.Selected(c.UserContext(), rule)
+	if err != nil {
+		return err
+	}
+	data.Rows = selected.Rows
+	return s.Render(c, http.StatusOK, work.ApproveMany(s.Page(c), data))
+}
+
+// approveMany approves the proposals of the form one by one, and leads to what came of them.
+func (s *handlers) approveMany(c *fiber.Ctx) error {
+	key, err := formKey(c)
+	if err != nil {
+		return err
+	}
+	m := approval.Many{Hashes: map[int64]string{}, Typed: typedSums(c), Reason: web.Field(c, "reason"), By: s.Actor(c), Key: key}
+	for _, row := range c.Request().PostArgs().PeekMulti("row") {
+		no, hash, _ := strings.Cut(string(row), " ")
+		id, err := approval.ParseNo(no)
+		if err != nil {
+			return web.Invalid("row", tPickProposals, approval.MaxMany)
+		}
+		m.Hashes[id] = hash
+	}
+	if err := s.Approvals.ApproveMany(c.UserContext(), m); err != nil {
+		return err
+	}
+	return showDone(c, "/approvals/many")
+}

@@ -174,13 +174,7 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	typed := map[string]string{} // by currency
-	c.Request().PostArgs().VisitAll(func(name, value []byte) {
-		if currency, ok := strings.CutPrefix(string(name), bulk.AmountField); ok {
-			typed[currency] = string(value)
-		}
-	})
-	_, err = s.Batches.Start(c.UserContext(), bulk.Start{ID: b.ID, By: s.Actor(c), Reason: web.Field(c, "reason"), Typed: typed, Key: key})
+	_, err = s.Batches.Start(c.UserContext(), bulk.Start{ID: b.ID, By: s.Actor(c), Reason: web.Field(c, "reason"), Typed: typedSums(c), Key: key})
 	if errors.Is(err, approval.ErrNoSecond) {
 		return &web.Error{Status: http.StatusConflict, Code: "no_second_person", Message: approval.ErrNoSecond.Error()}
 	}
@@ -188,6 +182,17 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 		return err
 	}
 	return c.Redirect(batchPath(b), http.StatusSeeOther)
+}
+
+// typedSums reads the sums that were typed, by currency.
+func typedSums(c *fiber.Ctx) map[string]string {
+	typed := map[string]string{}
+	c.Request().PostArgs().VisitAll(func(name, value []byte) {
+		if currency, ok := strings.CutPrefix(string(name), bulk.AmountField); ok {
+			typed[currency] = string(value)
+		}
+	})
+	return typed
 }
 
 // onBatch is the route of one of the other acts on the batch in the path.

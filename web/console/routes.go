@@ -132,6 +132,8 @@ func (s *handlers) routes() []web.Route {
 		then("/exceptions/:exception/query", advance.QueryAct, s.orderOfException, showException),
 		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.propose(desk.OfException, exceptionNo)),
 		page("/approvals", access.ViewExceptions, s.approvalsPage, shown("users", text.Approvals)),
+		page("/approvals/many", access.ViewExceptions, s.approveManyPage, web.Menu{}),
+		post("/approvals/many", access.ViewExceptions, s.approveMany),
 		page("/approvals/:approval", access.ViewExceptions, s.approvalPage, web.Menu{}),
 		// The desk checks who may decide what, because that depends on the approval.
 		post("/approvals/:approval/approve", access.ViewExceptions, s.onApproval((*approval.Desk).Approve)),
