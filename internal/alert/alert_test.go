@@ -257,7 +257,7 @@ func TestProposalsThatWaitAreOneLineWithTheirMoney(t *testing.T) {
 	}
 	for language, want := range map[string]string{
 		"en": "00:00:00 UTC 25 (CNY 19.98, USD 5.00) waiting for a second person, the oldest for 1h2m0s\nhttps://c.example/approvals?state=waiting",
-		"zh": "00:00:00 UTC 25 份提议（CNY 19.98、USD 5.00）等待第二人复核，最久 1h2m0s\nhttps://c.example/approvals?state=waiting",
+		"zh": "00:00:00 UTC 25 份提议等待第二人复核（CNY 19.98、USD 5.00），最久 1h2m0s\nhttps://c.example/approvals?state=waiting",
 	} {
 		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ProposalWaits},
 			[]Alert{a}); body != want {

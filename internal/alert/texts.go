@@ -132,7 +132,7 @@ var (
 	tUp        = text.Text{ZH: "%s：已恢复", EN: "%s: healthy again"}
 	tResolved  = text.Text{ZH: "%s：已恢复，最差 %s", EN: "%s: over, the worst was %s"}
 	tHappened  = text.Text{ZH: "%s：%d 次", EN: "%s: %d times"}
-	tProposals = text.Text{ZH: "%d 份提议%s等待第二人复核，最久 %s", EN: "%d%s waiting for a second person, the oldest for %s"}
+	tProposals = text.Text{ZH: "%d 份提议等待第二人复核%s，最久 %s", EN: "%d%s waiting for a second person, the oldest for %s"}
 	tDue       = text.Text{
 		ZH: "%s%s：请在此之前在渠道页面举证，并在此处登记",
 		EN: "%s%s: send the evidence on the supplier's pages before then, and record it here",

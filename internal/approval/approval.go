@@ -236,6 +236,9 @@ type Action struct {
 	Second func(s act.Subject, params any) bool
 	// Always means that `second_person: false` does not apply: nobody decides this alone.
 	Always bool
+	// Long means that what is decided does not fit into a line: it is approved on its own page, where it
+	// is shown, and never together with others.
+	Long bool
 	// Command means that a command may propose it, without an operator.
 	Command bool
 	// Evidence means that params.evidence is required: what proves the claim.

@@ -42,6 +42,7 @@ const (
 	MakerMayNot  Obstacle = "maker"      // its maker may no longer propose it
 	IsUnverified Obstacle = "unverified" // a lead takes responsibility for it alone
 	AsksSupplier Obstacle = "supplier"   // the supplier is queried first
+	IsLong       Obstacle = "long"       // only its own page shows what is decided
 	HasChanged   Obstacle = "changed"    // it, or its object, is not what was shown
 	HasFailed    Obstacle = "failed"     // it was approved, and its effect failed
 	NotKnown     Obstacle = "unknown"    // a fault: it may have been approved or not
@@ -49,7 +50,7 @@ const (
 
 // Obstacles are all of them, in the order in which they are shown.
 var Obstacles = []Obstacle{
-	IsOwn, OtherRole, MakerMayNot, IsUnverified, AsksSupplier, HasExpired, HasEnded, HasChanged, HasFailed, NotKnown,
+	IsOwn, OtherRole, MakerMayNot, IsUnverified, AsksSupplier, IsLong, HasExpired, HasEnded, HasChanged, HasFailed, NotKnown,
 }
 
 // Obstacle returns why the actor cannot approve a proposal together with others. maker are the roles
@@ -82,6 +83,8 @@ func (d *Desk) single(a *Approval) Obstacle {
 		return IsUnverified
 	case action.Ask != nil:
 		return AsksSupplier
+	case action.Long:
+		return IsLong
 	}
 	return ""
 }

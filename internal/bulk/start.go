@@ -353,6 +353,7 @@ func (b *Batch) params() json.RawMessage {
 func (b *Batches) Approval() approval.Action {
 	of := func(s act.Subject) *Batch { return s.Value.(*Batch) }
 	return approval.Action{
+		Long: true,
 		Name: Object, Object: Object, Propose: access.ProposeBatches, Approve: access.ApproveMoney,
 		Params: act.ParamsOf[approvedParams](),
 

@@ -16,7 +16,8 @@ type section struct {
 var sections = []section{
 	{"layout-dashboard", text.Text{ZH: "今天", EN: "Today"}, []string{"/", "/attention", "/reports"}},
 	{
-		"receipt-text", text.Text{ZH: "交易", EN: "Trade"},
+		"receipt-text",
+		text.Text{ZH: "交易", EN: "Trade"},
 		[]string{"/orders", "/refunds", "/payouts", "/disputes", "/callbacks", "/notifications"},
 	},
 	{"wrench", text.Text{ZH: "处理", EN: "Handling"}, []string{"/exceptions", "/approvals", "/batches"}},

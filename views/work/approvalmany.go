@@ -108,6 +108,7 @@ var obstacleTexts = map[approval.Obstacle]text.Text{
 	approval.OtherRole:    {ZH: "您的角色不能复核", EN: "Your role may not approve it"},
 	approval.MakerMayNot:  {ZH: "经办已无权提出", EN: "Its maker may no longer propose it"},
 	approval.IsUnverified: {ZH: "未经渠道证实，须单独复核", EN: "Unverified: approve it on its own page"},
+	approval.IsLong:       {ZH: "内容较多，须在其页面上单独复核", EN: "Its content is shown on its own page only: approve it there"},
 	approval.AsksSupplier: {ZH: "须先向渠道查单，须单独复核", EN: "The supplier is queried first: approve it on its own page"},
 	approval.HasExpired:   {ZH: "已过期", EN: "Expired"},
 	approval.HasEnded:     {ZH: "此前已结束", EN: "Had already ended"},

@@ -39,7 +39,7 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 			start+140_000_000))
 	h.ReadSettings(t)
 	page := h.Page(t, cookie, scripted+"?lang=en").Body
-	inOrder(t, page, "Parked", "breaker is open (failures in a row: 5)", "breaker: failures_in_a_row, 5", "Evidence",
+	inOrder(t, page, "Parked", "breaker is open (failures in a row: 5)", "Evidence", "breaker: failures_in_a_row, 5",
 		"Breaker 1", "Attempt 2", "failures in a row: 5", "Planned: one notification is sent as a probe")
 	for _, wrong := range []string{"Planned: attempt", "by an operator"} {
 		if strings.Contains(page, wrong) {

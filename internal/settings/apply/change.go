@@ -148,6 +148,7 @@ type decided struct {
 
 func (x decided) action() approval.Action {
 	return approval.Action{
+		Long: true,
 		Name: changeAction, Object: changeObject,
 		Propose: access.ProposeSettings, Approve: access.ApproveSettings, Command: true,
 		Params: act.ParamsOf[change](), Load: x.load, Hold: x.hold, Free: x.free, Run: x.run,
