@@ -15,6 +15,7 @@ import (
 	"backstop/internal/inbox"
 	"backstop/internal/pause"
 	"backstop/internal/supplier"
+	"backstop/views/operators"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -183,7 +184,7 @@ func browserLanguage(c *fiber.Ctx) string {
 // failPage renders an error as a page.
 func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 	if e == ErrForeign {
-		return s.Render(c, e.Status, ui.SignIn(s.Page(c), ui.Login{Next: "/", Problem: ui.Foreign}))
+		return s.Render(c, e.Status, operators.SignIn(s.Page(c), operators.Login{Next: "/", Problem: operators.Foreign}))
 	}
 	return s.Render(c, e.Status, ui.Error(s.Page(c), failure(c, e)))
 }

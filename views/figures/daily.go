@@ -13,6 +13,7 @@ import (
 	"backstop/internal/daily"
 	"backstop/internal/report"
 	"backstop/views/chart"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -61,15 +62,15 @@ var ReportColumns = []ui.Column[reportRow]{
 	}).As("num"),
 	ui.CountCol("decisions", tDecisions, func(r reportRow) int64 { return decisionCount(r.Figures) }).
 		With(func(p *ui.Page, r reportRow) templ.Component {
-			return ui.RowCount(p, decisionCount(r.Figures), false, decidedOn(&r))
+			return panel.RowCount(p, decisionCount(r.Figures), false, decidedOn(&r))
 		}),
 	ui.CountCol("suppliers", tFailingSuppliers, func(r reportRow) int64 { return int64(len(r.Figures.Suppliers)) }).
 		With(func(p *ui.Page, r reportRow) templ.Component {
-			return ui.RowCount(p, int64(len(r.Figures.Suppliers)), false, reportLink(&r)+"#suppliers-title")
+			return panel.RowCount(p, int64(len(r.Figures.Suppliers)), false, reportLink(&r)+"#suppliers-title")
 		}),
 	ui.CountCol("merchants", tFailingMerchants, func(r reportRow) int64 { return int64(len(r.Figures.Merchants)) }).
 		With(func(p *ui.Page, r reportRow) templ.Component {
-			return ui.RowCount(p, int64(len(r.Figures.Merchants)), false, reportLink(&r)+"#merchants-title")
+			return panel.RowCount(p, int64(len(r.Figures.Merchants)), false, reportLink(&r)+"#merchants-title")
 		}),
 	ui.TimeCol("made", tReportMade, func(r reportRow) *int64 { return &r.MadeAt }).ExportOnly(),
 }

@@ -6,7 +6,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/text"
-	"backstop/views/ui"
 )
 
 // Account is what one's own settings show.
@@ -15,7 +14,7 @@ type Account struct {
 	DefaultZone           string
 	Rows                  int // of lists, a page
 	Sessions              []access.Session
-	Problem               ui.Problem
+	Problem               Problem
 	// Forced says that the password must be changed before anything else.
 	Forced bool
 }

@@ -106,7 +106,7 @@ func Me(p *ui.Page, a Account) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if a.Problem != "" {
-				templ_7745c5c3_Err = ui.Notice(p, ui.Problems[a.Problem].Kind, p.T(ui.Problems[a.Problem].Label)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Notice(p, Problems[a.Problem].Kind, p.T(Problems[a.Problem].Label)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

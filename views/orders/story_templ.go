@@ -1135,7 +1135,7 @@ func StoryHead(p *ui.Page, s StoryData) templ.Component {
 			}
 		}
 		if s.Asking != nil && s.CanAsk {
-			templ_7745c5c3_Err = ui.AskDialog(p, "ask", string(orderPath(s.Order.OrderNo, "query")), s.AskKey, text.QueryNow, text.ReasonAudit, text.QueryNowHow, text.QueryNow).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.AskDialog(p, "ask", string(orderPath(s.Order.OrderNo, "query")), s.AskKey, text.QueryNow, text.ReasonAudit, text.QueryNowHow, text.QueryNow).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

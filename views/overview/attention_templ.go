@@ -1402,13 +1402,13 @@ func incidentDialogs(p *ui.Page, x IncidentData) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if x.Silent() {
-			templ_7745c5c3_Err = ui.AskDialog(p, "resume", string(x.action("resume")), x.Key, tResumeMessages, text.ReasonAudit, tResumeHow, tResumeMessages).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.AskDialog(p, "resume", string(x.action("resume")), x.Key, tResumeMessages, text.ReasonAudit, tResumeHow, tResumeMessages).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if x.State != alert.Acknowledged {
-			templ_7745c5c3_Err = ui.AskDialog(p, "acknowledge", string(x.action("acknowledge")), x.Key, tAcknowledge, text.ReasonAudit, tAcknowledgeHow, tAcknowledge).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.AskDialog(p, "acknowledge", string(x.action("acknowledge")), x.Key, tAcknowledge, text.ReasonAudit, tAcknowledgeHow, tAcknowledge).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1503,7 +1503,7 @@ func incidentDialogs(p *ui.Page, x IncidentData) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.AskDialog(p, "assign", string(x.action("assign")), x.Key, text.Assign, text.ReasonAudit, text.Text{}, text.Assign).Render(templ.WithChildren(ctx, templ_7745c5c3_Var72), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.AskDialog(p, "assign", string(x.action("assign")), x.Key, text.Assign, text.ReasonAudit, text.Text{}, text.Assign).Render(templ.WithChildren(ctx, templ_7745c5c3_Var72), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1584,12 +1584,12 @@ func incidentDialogs(p *ui.Page, x IncidentData) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.AskDialog(p, "snooze", string(x.action("snooze")), x.Key, tSnooze, text.ReasonAudit, tSnoozeHow, tSnooze).Render(templ.WithChildren(ctx, templ_7745c5c3_Var77), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.AskDialog(p, "snooze", string(x.action("snooze")), x.Key, tSnooze, text.ReasonAudit, tSnoozeHow, tSnooze).Render(templ.WithChildren(ctx, templ_7745c5c3_Var77), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if x.ByHand() {
-			templ_7745c5c3_Err = ui.AskDialog(p, "close", string(x.action("close")), x.Key, tCloseIncident, text.ReasonAudit, tCloseIncidentHow, tCloseIncident).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.AskDialog(p, "close", string(x.action("close")), x.Key, tCloseIncident, text.ReasonAudit, tCloseIncidentHow, tCloseIncident).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -500,12 +500,12 @@ func p95(p *ui.Page, label text.Text, of report.Histogram) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if d, ok := of.Quantile(0.95); ok {
 			value, unit := ui.Length(d)
-			templ_7745c5c3_Err = ui.KPI(p.T(label), value, unit).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.KPI(p.T(label), value, unit).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.KPI(p.T(label), p.T(text.None), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.KPI(p.T(label), p.T(text.None), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -210,19 +210,19 @@ func flowFigures(p *ui.Page, f console.QueueFlow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.KPI(p.T(tRowsWaiting), ui.Count(f.Waiting)+ui.Plus(f.More), "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.KPI(p.T(tRowsWaiting), ui.Count(f.Waiting)+ui.Plus(f.More), "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.KPI(p.T(tFlowIn), flowRate(f.In)+ui.Plus(f.Cut), p.T(tPerMinute)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.KPI(p.T(tFlowIn), flowRate(f.In)+ui.Plus(f.Cut), p.T(tPerMinute)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.KPI(p.T(tFlowOut), flowRate(f.Out), p.T(tPerMinute)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.KPI(p.T(tFlowOut), flowRate(f.Out), p.T(tPerMinute)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.KPI(p.T(tTimeToEmpty), emptyIn(p, f), "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.KPI(p.T(tTimeToEmpty), emptyIn(p, f), "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -325,12 +325,12 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 			}
 			if d.CanControl {
 				if d.pause() == nil {
-					templ_7745c5c3_Err = ui.AskDialog(p, "pause", d.act("pause"), d.Key, tPauseTitle, text.ReasonAudit, pauseHow[d.Flow.Queue], text.Pause).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = panel.AskDialog(p, "pause", d.act("pause"), d.Key, tPauseTitle, text.ReasonAudit, pauseHow[d.Flow.Queue], text.Pause).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = ui.AskDialog(p, "resume", d.act("resume"), d.Key, tResumeTitle, text.ReasonAudit, tResumeHowTo, tResumeQueue).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = panel.AskDialog(p, "resume", d.act("resume"), d.Key, tResumeTitle, text.ReasonAudit, tResumeHowTo, tResumeQueue).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

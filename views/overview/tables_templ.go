@@ -114,11 +114,11 @@ func OutcomesPanel(p *ui.Page, o *console.Outcomes, objective float64) templ.Com
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.KPI(p.T(tRateOf, o.Range.Name), ui.RateText(p, o.Total, 2), "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.KPI(p.T(tRateOf, o.Range.Name), ui.RateText(p, o.Total, 2), "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.KPI(p.T(text.Callbacks), ui.PerSecond(o.PerSecond), p.T(tPerSecond)+" · "+p.T(tLastMinutes)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.KPI(p.T(text.Callbacks), ui.PerSecond(o.PerSecond), p.T(tPerSecond)+" · "+p.T(tLastMinutes)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -667,7 +667,7 @@ func healthRow(p *ui.Page, h console.MerchantHealth) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Spark(panel.Trend(h), panel.TrendKind(h)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.Spark(panel.Trend(h), panel.TrendKind(h)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -688,7 +688,7 @@ func healthRow(p *ui.Page, h console.MerchantHealth) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.RowCount(p, h.Waiting, false, link.Unnotified(h.Code)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.RowCount(p, h.Waiting, false, link.Unnotified(h.Code)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -122,7 +122,7 @@ func UnmaskDialog(p *ui.Page, u Unmask) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if u.offered() {
-			templ_7745c5c3_Err = ui.AskDialog(p, "unmask", u.Path, u.Key, tUnmask, text.ReasonAudit, tUnmaskHow, tUnmaskGo).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = AskDialog(p, "unmask", u.Path, u.Key, tUnmask, text.ReasonAudit, tUnmaskHow, tUnmaskGo).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -189,10 +189,10 @@ var MerchantColumns = []ui.Column[merchantRow]{
 	}).As("num"),
 	ui.CountCol("waiting", text.Unnotified, func(m merchantRow) int64 { return m.Waiting }).
 		With(func(p *ui.Page, m merchantRow) templ.Component {
-			return ui.RowCount(p, m.Waiting, false, link.Unnotified(m.Code))
+			return panel.RowCount(p, m.Waiting, false, link.Unnotified(m.Code))
 		}),
 	ui.WordCol("at_risk", text.AtRisk, func(p *ui.Page, m merchantRow) string { return chart.SumsCell(p, m.AtRisk.Sums).Plain }).
-		As("num").With(func(p *ui.Page, m merchantRow) templ.Component { return ui.Sums(p, m.AtRisk.Sums) }),
+		As("num").With(func(p *ui.Page, m merchantRow) templ.Component { return panel.Sums(p, m.AtRisk.Sums) }),
 	ui.TimeCol("last_ok", tLastOK, func(m merchantRow) *int64 { return ui.MomentOr(m.LastOK) }),
 	ui.TimeCol("last_failed", tLastFailed, func(m merchantRow) *int64 { return ui.MomentOr(m.LastFailed) }),
 }

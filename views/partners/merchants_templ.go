@@ -316,7 +316,7 @@ func merchantNow(p *ui.Page, d MerchantData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Spark(panel.Trend(d.MerchantHealth), panel.TrendKind(d.MerchantHealth)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.Spark(panel.Trend(d.MerchantHealth), panel.TrendKind(d.MerchantHealth)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -324,7 +324,7 @@ func merchantNow(p *ui.Page, d MerchantData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.KPI(p.T(text.P95), ui.P95Text(p, d.Took), "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.KPI(p.T(text.P95), ui.P95Text(p, d.Took), "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -625,7 +625,7 @@ func breakerPanel(p *ui.Page, d MerchantData) templ.Component {
 		}
 		if d.CanControl {
 			if d.state() == breaker.Open {
-				templ_7745c5c3_Err = ui.AskDialog(p, "probe", d.act("breaker/probe"), d.FormKey, tProbeBreakerT, text.ReasonAudit, tProbeBreakerHow, tProbeBreaker).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.AskDialog(p, "probe", d.act("breaker/probe"), d.FormKey, tProbeBreakerT, text.ReasonAudit, tProbeBreakerHow, tProbeBreaker).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -635,12 +635,12 @@ func breakerPanel(p *ui.Page, d MerchantData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.state() != breaker.Closed {
-				templ_7745c5c3_Err = ui.AskDialog(p, "close", d.act("breaker/close"), d.FormKey, text.CloseBreakerT, text.ReasonAudit, tCloseBreakerHow, tCloseBreaker).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.AskDialog(p, "close", d.act("breaker/close"), d.FormKey, text.CloseBreakerT, text.ReasonAudit, tCloseBreakerHow, tCloseBreaker).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = ui.AskDialog(p, "open", d.act("breaker/open"), d.FormKey, tOpenBreakerT, text.ReasonAudit, tOpenBreakerHow, tOpenBreaker).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.AskDialog(p, "open", d.act("breaker/open"), d.FormKey, tOpenBreakerT, text.ReasonAudit, tOpenBreakerHow, tOpenBreaker).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -737,7 +737,7 @@ func addressList(p *ui.Page, d MerchantData) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = ui.AskDialog(p, "ping-"+strconv.Itoa(i), d.act("ping"), d.FormKey+strconv.Itoa(i), tPingT, text.ReasonAudit, tPingHow, tPing).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = panel.AskDialog(p, "ping-"+strconv.Itoa(i), d.act("ping"), d.FormKey+strconv.Itoa(i), tPingT, text.ReasonAudit, tPingHow, tPing).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -764,7 +764,7 @@ func addressList(p *ui.Page, d MerchantData) templ.Component {
 								}
 								return nil
 							})
-							templ_7745c5c3_Err = ui.AskDialog(p, "enable-"+strconv.Itoa(i), d.act("enable"), d.FormKey+"e"+strconv.Itoa(i), tEnableT, text.ReasonAudit, tEnableHow, tEnable).Render(templ.WithChildren(ctx, templ_7745c5c3_Var32), templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = panel.AskDialog(p, "enable-"+strconv.Itoa(i), d.act("enable"), d.FormKey+"e"+strconv.Itoa(i), tEnableT, text.ReasonAudit, tEnableHow, tEnable).Render(templ.WithChildren(ctx, templ_7745c5c3_Var32), templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}

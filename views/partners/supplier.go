@@ -13,6 +13,7 @@ import (
 	"backstop/internal/report"
 	"backstop/internal/supplier"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -68,7 +69,7 @@ func supplierFigures(p *ui.Page, s console.SupplierHealth) []ui.Fact {
 		ui.BodyFact(tTopFailing, supplierFailing(p, s)),
 		ui.BodyFact(tBreakerTitle, supplierBreaker(p, s)),
 		ui.BodyFact(text.WaitingN, supplierWaiting(p, s)),
-		ui.BodyFact(tPaidToday, ui.Sums(p, s.Paid.Sums)),
+		ui.BodyFact(tPaidToday, panel.Sums(p, s.Paid.Sums)),
 	}
 }
 
@@ -103,7 +104,7 @@ func refusalColumns(d *console.SupplierDetail) []ui.Column[console.Refusal] {
 			As("").To(func(r console.Refusal) string { return string(refusedBy(d.Code, r.Outcome)) }),
 		ui.CountCol("count", tRefusedN, func(r console.Refusal) int64 { return r.N }).
 			With(func(p *ui.Page, r console.Refusal) templ.Component {
-				return ui.RowCount(p, r.N, d.More, refusedBy(d.Code, r.Outcome))
+				return panel.RowCount(p, r.N, d.More, refusedBy(d.Code, r.Outcome))
 			}),
 		ui.TimeCol("newest", tNewest, func(r console.Refusal) *int64 { return &r.Last }),
 		ui.WordCol("failed", tNewestFailed, func(p *ui.Page, r console.Refusal) string {

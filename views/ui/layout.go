@@ -71,9 +71,11 @@ func (p *Page) tabs() (menuSection, bool) {
 	return menuSection{}, false
 }
 
+// Product is the name of the product.
+var Product = text.Text{ZH: "兜底 Backstop", EN: "Backstop"}
+
 // Texts of this page.
 var (
-	tProduct     = text.Text{ZH: "兜底 Backstop", EN: "Backstop"}
 	tCountWaits  = text.Text{ZH: "待处理", EN: "Waiting"}
 	tSkip        = text.Text{ZH: "跳到正文", EN: "Skip to content"}
 	tMainMenu    = text.Text{ZH: "主导航", EN: "Main"}
@@ -126,7 +128,7 @@ var environments = map[string]text.Text{
 
 // title is the title of the window. The environment comes first: tabs are cut at their ends.
 func (p *Page) title(of string) string {
-	of += " · " + p.T(tProduct)
+	of += " · " + p.T(Product)
 	if p.Environment == "" {
 		return of
 	}

@@ -34,7 +34,6 @@ func Plus(more bool) string {
 
 // Texts of these pieces.
 var (
-	tCopy       = text.Text{ZH: "复制 %s", EN: "Copy %s"}
-	tCopyAll    = text.Text{ZH: "复制", EN: "Copy"}
-	tRecordedAs = text.Text{ZH: "审计记录：%s", EN: "Recorded as %s"}
+	tCopy    = text.Text{ZH: "复制 %s", EN: "Copy %s"}
+	tCopyAll = text.Text{ZH: "复制", EN: "Copy"}
 )

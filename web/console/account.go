@@ -19,19 +19,19 @@ import (
 )
 
 func (s *handlers) accountPage(c *fiber.Ctx) error {
-	problem := ui.Problem("")
+	problem := operators.Problem("")
 	switch {
 	case web.Operator(c).MustChange:
-		problem = ui.MustChange
+		problem = operators.MustChange
 	case c.Query("kept") == "1":
-		problem = ui.ChoicesKept
+		problem = operators.ChoicesKept
 	case c.Query("ended") == "1":
-		problem = ui.OthersEnded
+		problem = operators.OthersEnded
 	}
 	return s.sendAccount(c, http.StatusOK, problem)
 }
 
-func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) error {
+func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem operators.Problem) error {
 	op := web.Operator(c)
 	sessions, err := s.Sessions.List(c.UserContext(), op.ID, c.Cookies(s.CookieName()))
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	}
 	density := chosen("density", "")
 	if density != "" && density != ui.Comfortable && density != ui.Compact {
-		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.BadChoice)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.BadChoice)
 	}
 	rows, err := strconv.Atoi(chosen("rows", strconv.Itoa(op.PageRows)))
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 		Language: chosen("language", op.Language), Theme: chosen("theme", op.Theme), Zone: chosen("zone", op.Zone), PageRows: rows,
 	})
 	if errors.Is(err, access.ErrChoice) {
-		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.BadChoice)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.BadChoice)
 	}
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 func (s *handlers) changePassword(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	if web.Field(c, "new") != web.Field(c, "again") {
-		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.NotSame)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.NotSame)
 	}
 	// An open session must not serve to guess the password. Attempts without a session are
 	// counted separately, so that a stranger cannot lock the owner out.
@@ -96,12 +96,12 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 	err := s.Operators.ChangePassword(c.UserContext(), op.Name, web.Field(c, "old"), web.Field(c, "new"))
 	switch {
 	case errors.Is(err, access.ErrLogin):
-		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.OldWrong)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.OldWrong)
 	case errors.Is(err, access.ErrExpired):
-		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.PasswordExpired)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.PasswordExpired)
 	case errors.Is(err, access.ErrPassword):
 		s.throttle.Forgive(try)
-		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.NewBad)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.NewBad)
 	case errors.Is(err, db.ErrStale):
 		return s.AskToSignIn(c)
 	case err != nil:

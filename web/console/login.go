@@ -10,7 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/seal"
-	"backstop/views/ui"
+	"backstop/views/operators"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -32,7 +32,7 @@ func safeNext(next string) string {
 
 func (s *handlers) loginPage(c *fiber.Ctx) error {
 	s.keepLanguage(c)
-	return s.Render(c, http.StatusOK, ui.SignIn(s.Page(c), ui.Login{Next: safeNext(c.Query("next"))}))
+	return s.Render(c, http.StatusOK, operators.SignIn(s.Page(c), operators.Login{Next: safeNext(c.Query("next"))}))
 }
 
 // keepLanguage stores ?lang in a cookie, for pages before the login.
@@ -44,28 +44,28 @@ func (s *handlers) keepLanguage(c *fiber.Ctx) {
 
 // login starts a session. Its responses are the same for existing and unknown names.
 func (s *handlers) login(c *fiber.Ctx) error {
-	form := ui.Login{Name: web.Field(c, "name"), Next: safeNext(web.Field(c, "next"))}
+	form := operators.Login{Name: web.Field(c, "name"), Next: safeNext(web.Field(c, "next"))}
 	if len(form.Name) > web.MaxFilter || !web.IsStorable(form.Name) {
 		form.Name = "" // no operator can have such a name
 	}
 	addr := s.Client(c)
 	try := access.SignIn{Name: form.Name, Address: web.SenderOf(addr), Device: s.device(c, form.Name)}
 	if form.Wait = s.throttle.Try(try); form.Wait > 0 {
-		form.Problem = ui.TooMany
+		form.Problem = operators.TooMany
 		c.Set(fiber.HeaderRetryAfter, "60")
-		return s.Render(c, http.StatusTooManyRequests, ui.SignIn(s.Page(c), form))
+		return s.Render(c, http.StatusTooManyRequests, operators.SignIn(s.Page(c), form))
 	}
 	op, err := s.Operators.Login(c.UserContext(), form.Name, web.Field(c, "password"))
 	switch {
 	case errors.Is(err, access.ErrLogin):
-		form.Problem = ui.WrongLogin
+		form.Problem = operators.WrongLogin
 	case errors.Is(err, access.ErrExpired):
-		form.Problem = ui.PasswordExpired
+		form.Problem = operators.PasswordExpired
 	case err != nil:
 		return err
 	}
 	if err != nil {
-		return s.Render(c, http.StatusUnprocessableEntity, ui.SignIn(s.Page(c), form))
+		return s.Render(c, http.StatusUnprocessableEntity, operators.SignIn(s.Page(c), form))
 	}
 	s.throttle.Forgive(try)
 	// The session of the replaced cookie must not stay open.

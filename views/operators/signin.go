@@ -1,9 +1,10 @@
-package ui
+package operators
 
 import (
 	"time"
 
 	"backstop/internal/base/text"
+	"backstop/views/ui"
 )
 
 // Problem is what was wrong with a form, for its page to say.
@@ -62,7 +63,7 @@ type Login struct {
 	Wait    time.Duration // with TooMany
 }
 
-func (l Login) wait(p *Page) string {
+func (l Login) wait(p *ui.Page) string {
 	// Rounded up to whole seconds, so that it never says "try again in 0 s".
 	return p.Took((l.Wait + time.Second - 1).Truncate(time.Second))
 }
