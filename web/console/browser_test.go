@@ -222,8 +222,12 @@ func at(path string) chromedp.Action {
 
 // signsIn signs an operator in by the form and waits for the page behind it.
 func signsIn(base, name, password, path string) chromedp.Action {
+	next := path
+	if path == "/" {
+		next = "/?" // otherwise the role decides
+	}
 	return chromedp.Tasks{
-		chromedp.Navigate(base + "/login?lang=en&next=" + url.QueryEscape(path)), chromedp.WaitReady("#password"),
+		chromedp.Navigate(base + "/login?lang=en&next=" + url.QueryEscape(next)), chromedp.WaitReady("#password"),
 		chromedp.SendKeys("#name", name), chromedp.SendKeys("#password", password+"\r"), at(path),
 	}
 }
