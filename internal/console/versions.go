@@ -22,58 +22,60 @@ const versionRows = 100
 // Objects that have a version.
 var (
 	OrderVersion = Versioned{
-		rows("o.version, o.status, o.close_tries, o.query_tries, COALESCE(o.next_at, 0), o.refund_status, o.refunded_amount, o.disputed_amount",
-			"orders AS o WHERE o.order_no = ?1", "o.id"),
-		rows("d.id, d.status, d.attempts, COALESCE(d.next_at, 0)", "deliveries AS d WHERE d.subject_id = "+orderID, "d.id"),
-		rows("c.id, COALESCE(cr.seen, 0)",
-			"callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.order_no = ?1", "c.id"),
-		rows("sc.id, sc.state", "supplier_calls AS sc WHERE sc.order_id = "+orderID, "sc.id"),
-		rows("x.id, x.version, x.state, x.updated_at", "exceptions AS x WHERE x.order_no = ?1", "x.id"),
-		rows("rf.id, rf.version", "refunds AS rf WHERE rf.order_id = "+orderID+" AND rf.order_id <> 0", "rf.id"),
-		rows("dp.id, dp.version", "disputes AS dp WHERE dp.order_id = "+orderID+" AND dp.order_id <> 0", "dp.id"),
-		rows("ap.id, ap.state, ap.tries", "approvals AS ap WHERE ap.order_no = ?1 AND ap.order_no <> ''", "ap.id"),
-		rows("b.state, b.generation",
-			"breakers AS b WHERE b.owner_id = (SELECT o.merchant_id FROM orders AS o WHERE o.order_no = ?1)", "b.owner_id"),
+		rows("orders AS o WHERE o.order_no = ?1", "o.id",
+			"o.version", "o.status", "o.close_tries", "o.query_tries", "COALESCE(o.next_at, 0)", "o.refund_status",
+			"o.refunded_amount", "o.disputed_amount"),
+		rows("deliveries AS d WHERE d.subject_id = "+orderID, "d.id", "d.id", "d.status", "d.attempts", "COALESCE(d.next_at, 0)"),
+		rows("callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.order_no = ?1", "c.id",
+			"c.id", "COALESCE(cr.seen, 0)"),
+		rows("supplier_calls AS sc WHERE sc.order_id = "+orderID, "sc.id", "sc.id", "sc.state"),
+		rows("exceptions AS x WHERE x.order_no = ?1", "x.id", "x.id", "x.version", "x.state", "x.updated_at"),
+		rows("refunds AS rf WHERE rf.order_id = "+orderID+" AND rf.order_id <> 0", "rf.id", "rf.id", "rf.version"),
+		rows("disputes AS dp WHERE dp.order_id = "+orderID+" AND dp.order_id <> 0", "dp.id", "dp.id", "dp.version"),
+		rows("approvals AS ap WHERE ap.order_no = ?1 AND ap.order_no <> ''", "ap.id", "ap.id", "ap.state", "ap.tries"),
+		rows("breakers AS b WHERE b.owner_id = (SELECT o.merchant_id FROM orders AS o WHERE o.order_no = ?1)", "b.owner_id",
+			"b.state", "b.generation"),
 		actsOn("order"),
 	}
 	RefundVersion = Versioned{
-		rows("rf.version, COALESCE(rf.last_call_at, 0), COALESCE(rf.short_at, 0), rf.approval_id",
-			"refunds AS rf WHERE rf.refund_no = ?1", "rf.id"),
+		rows("refunds AS rf WHERE rf.refund_no = ?1", "rf.id",
+			"rf.version", "COALESCE(rf.last_call_at, 0)", "COALESCE(rf.short_at, 0)", "rf.approval_id"),
 		tasksOf("refund"), deliveriesOfFund("refund"), openAbout,
-		rows("ap.id, ap.state, ap.tries",
-			"approvals AS ap WHERE ap.id = (SELECT f.approval_id FROM refunds AS f WHERE f.refund_no = ?1)", "ap.id"),
+		rows("approvals AS ap WHERE ap.id = (SELECT f.approval_id FROM refunds AS f WHERE f.refund_no = ?1)", "ap.id",
+			"ap.id", "ap.state", "ap.tries"),
 	}
 	PayoutVersion = Versioned{
-		rows("po.version, COALESCE(po.last_call_at, 0), COALESCE(po.short_at, 0), po.approval_id",
-			"payouts AS po WHERE po.payout_no = ?1", "po.id"),
+		rows("payouts AS po WHERE po.payout_no = ?1", "po.id",
+			"po.version", "COALESCE(po.last_call_at, 0)", "COALESCE(po.short_at, 0)", "po.approval_id"),
 		tasksOf("payout"), deliveriesOfFund("payout"), openAbout, approvalsOf("payout"),
-		rows("fs.step, fs.version", "fund_steps AS fs WHERE fs.payout_id = "+fundID("payout"), "fs.id"),
+		rows("fund_steps AS fs WHERE fs.payout_id = "+fundID("payout"), "fs.id", "fs.step", "fs.version"),
 	}
 	DisputeVersion = Versioned{
-		rows("dp.version, dp.order_id", "disputes AS dp WHERE dp.dispute_no = ?1", "dp.id"),
-		rows("de.id", "dispute_evidence AS de WHERE de.dispute_id = "+fundID("dispute"), "de.id"),
+		rows("disputes AS dp WHERE dp.dispute_no = ?1", "dp.id", "dp.version", "dp.order_id"),
+		rows("dispute_evidence AS de WHERE de.dispute_id = "+fundID("dispute"), "de.id", "de.id"),
 		deliveriesOfFund("dispute"), openAbout,
 	}
 	ExceptionVersion = Versioned{
-		rows("x.version, x.state, x.updated_at, x.seen, x.assignee", "exceptions AS x WHERE x.id = ?0", "x.id"),
+		rows("exceptions AS x WHERE x.id = ?0", "x.id", "x.version", "x.state", "x.updated_at", "x.seen", "x.assignee"),
 		approvalsOf(ExceptionObject), actsOn(ExceptionObject),
-		rows("sc.id, sc.state", "supplier_calls AS sc WHERE sc.order_id = "+
-			"(SELECT x.order_id FROM exceptions AS x WHERE x.id = ?0 AND x.order_id <> 0)", "sc.id"),
+		rows("supplier_calls AS sc WHERE sc.order_id = "+
+			"(SELECT x.order_id FROM exceptions AS x WHERE x.id = ?0 AND x.order_id <> 0)", "sc.id", "sc.id", "sc.state"),
 	}
 	ApprovalVersion = Versioned{
-		rows("ap.state, ap.tries, COALESCE(ap.live_at, 0), COALESCE(ap.done_at, 0)", "approvals AS ap WHERE ap.id = ?0", "ap.id"),
+		rows("approvals AS ap WHERE ap.id = ?0", "ap.id", "ap.state", "ap.tries", "COALESCE(ap.live_at, 0)", "COALESCE(ap.done_at, 0)"),
 	}
 	// BatchVersion does not change with how far a batch is.
 	BatchVersion = Versioned{
-		rows("ba.version", "batches AS ba WHERE ba.id = ?0", "ba.id"),
-		rows("ap.id, ap.state", "approvals AS ap WHERE ap.id = (SELECT b.approval_id FROM batches AS b WHERE b.id = ?0)", "ap.id"),
+		rows("batches AS ba WHERE ba.id = ?0", "ba.id", "ba.version"),
+		rows("approvals AS ap WHERE ap.id = (SELECT b.approval_id FROM batches AS b WHERE b.id = ?0)", "ap.id", "ap.id", "ap.state"),
 	}
 	// MerchantVersion does not change with each notification that is delivered.
 	MerchantVersion = Versioned{
-		rows("m.updated_at", "merchants AS m WHERE m.code = ?1", "m.id"),
-		rows("b.state, b.generation, b.open_until", "breakers AS b WHERE b.owner_id = "+merchantID, "b.owner_id"),
-		rows("eh.endpoint, eh.failures, COALESCE(eh.disabled_at, 0)", "endpoint_health AS eh WHERE eh.recipient_id = "+merchantID, "eh.endpoint"),
-		rows("ru.currency, ru.orders, ru.amount", "report_unnotified AS ru WHERE ru.merchant_id = "+merchantID, "ru.currency"),
+		rows("merchants AS m WHERE m.code = ?1", "m.id", "m.updated_at"),
+		rows("breakers AS b WHERE b.owner_id = "+merchantID, "b.owner_id", "b.state", "b.generation", "b.open_until"),
+		rows("endpoint_health AS eh WHERE eh.recipient_id = "+merchantID, "eh.endpoint",
+			"eh.endpoint", "eh.failures", "COALESCE(eh.disabled_at, 0)"),
+		rows("report_unnotified AS ru WHERE ru.merchant_id = "+merchantID, "ru.currency", "ru.currency", "ru.orders", "ru.amount"),
 		approvalsOf("merchant"), actsOn("merchant"),
 	}
 )
@@ -88,45 +90,32 @@ func fundID(kind string) string {
 	return "(SELECT f.id FROM " + kind + "s AS f WHERE f." + kind + "_no = ?1)"
 }
 
-// rows is a part: the columns of some rows.
-func rows(columns, from, newest string) string {
+// rows is a part: the columns of some rows, the newest first.
+func rows(from, newest string, columns ...string) string {
 	return fmt.Sprintf("SELECT * FROM (SELECT '%s ' || %s AS part FROM %s ORDER BY %s DESC LIMIT %d) AS t",
-		strings.Fields(from)[0], strings.Join(columnsOf(columns), " || ' ' || "), from, newest, versionRows)
-}
-
-// columnsOf splits columns at the commas outside of brackets.
-func columnsOf(columns string) []string {
-	depth := 0
-	return strings.FieldsFunc(columns, func(r rune) bool {
-		switch r {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		}
-		return r == ',' && depth == 0
-	})
+		newest, strings.Join(columns, " || ' ' || "), from, newest, versionRows)
 }
 
 func tasksOf(kind string) string {
-	return rows("cp.id, cp.state, cp.attempts, COALESCE(cp.next_at, 0)",
-		"compensations AS cp WHERE cp.subject_id = "+fundID(kind)+" AND cp.subject_kind = '"+kind+"'", "cp.id")
+	return rows("compensations AS cp WHERE cp.subject_id = "+fundID(kind)+" AND cp.subject_kind = '"+kind+"'", "cp.id",
+		"cp.id", "cp.state", "cp.attempts", "COALESCE(cp.next_at, 0)")
 }
 
 func deliveriesOfFund(kind string) string {
-	return rows("d.id, d.status, d.attempts", "deliveries AS d WHERE d.subject_id = "+fundID(kind), "d.id")
+	return rows("deliveries AS d WHERE d.subject_id = "+fundID(kind), "d.id", "d.id", "d.status", "d.attempts")
 }
 
 // openAbout are the open exceptions about a refund, payout or dispute.
-var openAbout = rows("x.id, x.version", "exceptions AS x WHERE x.subject = ?1 AND "+
-	exception.Moves.In("x.state", exception.Moves.Open()...), "x.id")
+var openAbout = rows("exceptions AS x WHERE x.subject = ?1 AND "+
+	exception.Moves.In("x.state", exception.Moves.Open()...), "x.id", "x.id", "x.version")
 
 func approvalsOf(object string) string {
-	return rows("ap.id, ap.state, ap.tries", "approvals AS ap WHERE ap.object = '"+object+"' AND ap.object_id = "+objectID(object), "ap.id")
+	return rows("approvals AS ap WHERE ap.object = '"+object+"' AND ap.object_id = "+objectID(object), "ap.id",
+		"ap.id", "ap.state", "ap.tries")
 }
 
 func actsOn(object string) string {
-	return rows("au.number", "audit AS au WHERE au.object = '"+object+"' AND au.object_id = "+objectID(object), "au.number")
+	return rows("audit AS au WHERE au.object = '"+object+"' AND au.object_id = "+objectID(object), "au.number", "au.number")
 }
 
 // objectID is how approvals and the audit name an object.
