@@ -95,8 +95,8 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 		fine("approval-own-" + look.language + "-" + look.theme)
 		comes("bo", look.language, look.theme, "/")
 		// What waits is read every two seconds.
-		run(t, ctx, becomes(`document.querySelector('a[href="/approvals?state=waiting"]') !== null`),
-			tabTo(`a[href="/approvals?state=waiting"]`))
+		run(t, ctx, becomes(`document.querySelector('a[href="/approvals#yours"]') !== null`),
+			tabTo(`a[href="/approvals#yours"]`))
 		fine("overview-proposal-" + look.language + "-" + look.theme)
 		run(t, ctx, chromedp.KeyEvent(kb.Enter), becomes(`location.pathname === "/approvals" && `+whole), tabTo(`a[href="`+at+`"]`))
 		fine("approvals-" + look.language + "-" + look.theme)
