@@ -311,9 +311,13 @@ func MakerAndChecker(p *ui.Page, a *console.Approval) string {
 	return maker
 }
 
+// Maker is who proposed: an operator by name alone, a merchant by its kind too.
 func Maker(p *ui.Page, a *console.Approval) string {
-	if a.MakerName == approval.ByCommand {
+	switch {
+	case a.MakerName == approval.ByCommand:
 		return p.T(text.ByCommand)
+	case strings.Contains(a.MakerName, ":"): // no operator has one in his name
+		return Actor(p, a.MakerName)
 	}
 	return a.MakerName
 }
