@@ -101,7 +101,8 @@ type Many struct {
 // NeedsTyped reports whether the sums of so many proposals are typed.
 func NeedsTyped(n int) bool { return n > typedFrom }
 
-var tPick = text.Text{ZH: "请选择 1 到 %d 份提议", EN: "pick 1 to %d proposals"}
+// PickSome is said of too few or too many; its argument is MaxMany.
+var PickSome = text.Text{ZH: "请选择 1 到 %d 份提议", EN: "pick 1 to %d proposals"}
 
 // ApproveMany approves proposals one by one, as Approve does each; what was in the way of the others
 // is recorded in the audit, under the key of the form. A form that is sent again changes nothing.
@@ -114,7 +115,7 @@ func (d *Desk) ApproveMany(ctx context.Context, m Many) error {
 		return err
 	}
 	if len(m.Hashes) == 0 || len(m.Hashes) > MaxMany {
-		return invalid.Field("row", tPick, MaxMany)
+		return invalid.Field("row", PickSome, MaxMany)
 	}
 	var err error
 	if m.Reason, err = act.CheckReason(m.Reason); err != nil {
@@ -154,9 +155,7 @@ func (m Many) checkTyped(rows []Approval) error {
 	}
 	var sums money.Totals
 	for _, a := range rows {
-		if a.Currency != "" {
-			sums.Add(a.Amount, a.Currency)
-		}
+		sums.Add(a.Amount, a.Currency)
 	}
 	for _, s := range sums {
 		if strings.TrimSpace(m.Typed[s.Currency]) != money.Format(s.Minor, s.Currency) {

@@ -38,7 +38,7 @@ func TakeWaiting(ctx context.Context, tx db.Tx, d *db.DB) (w Waits, err error) {
 		return w, nil
 	}
 	var rows []Approval
-	err = tx.NewRaw("UPDATE approvals SET alerted_at = ? WHERE state = 'waiting' RETURNING *", now).Scan(ctx, &rows)
+	err = tx.NewRaw("UPDATE approvals SET alerted_at = ? WHERE state = 'waiting' RETURNING amount, currency, made_at", now).Scan(ctx, &rows)
 	if err != nil {
 		return w, fmt.Errorf("mark proposals as alerted: %w", err)
 	}

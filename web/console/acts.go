@@ -12,6 +12,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/field"
+	"backstop/internal/base/text"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -64,6 +65,8 @@ func showDone(c *fiber.Ctx, page string) error {
 	return c.Redirect(page+with+"form="+url.QueryEscape(web.Field(c, "form_key")), http.StatusSeeOther)
 }
 
+var tWholeNumber = text.Text{ZH: "请填整数", EN: "use a whole number"}
+
 // formParams reads parameters from the fields of a form, whose names begin with prefix. money
 // reads one of Money.
 func formParams(c *fiber.Ctx, prefix string, fields []field.Field, money func() (int64, error)) (json.RawMessage, error) {
@@ -84,7 +87,7 @@ func formParams(c *fiber.Ctx, prefix string, fields []field.Field, money func() 
 		case f.Kind == field.Number:
 			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 			if err != nil {
-				return nil, web.InvalidField(name, "use a whole number")
+				return nil, web.Invalid(name, tWholeNumber)
 			}
 			values[f.Name] = n
 		default:

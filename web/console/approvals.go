@@ -189,7 +189,6 @@ func (s *handlers) approveManyPage(c *fiber.Ctx) error {
 }
 
 var (
-	tPickProposals = text.Text{ZH: "请选择 1 到 %d 份提议", EN: "pick 1 to %d proposals"}
 	tNoMerchant    = text.Text{ZH: "没有商户“%s”", EN: "there is no merchant “%s”"}
 	tWhichCurrency = text.Text{ZH: "金额上限须选择币种", EN: "choose the currency of the amount"}
 )
@@ -205,12 +204,12 @@ func (s *handlers) approvalRule(c *fiber.Ctx) (r console.ApprovalRule, err error
 		for _, no := range c.Context().QueryArgs().PeekMulti("row") {
 			id, err := approval.ParseNo(string(no))
 			if err != nil || len(r.IDs) == approval.MaxMany {
-				return r, web.Invalid("row", tPickProposals, approval.MaxMany)
+				return r, web.Invalid("row", approval.PickSome, approval.MaxMany)
 			}
 			r.IDs = append(r.IDs, id)
 		}
 		if len(r.IDs) == 0 {
-			return r, web.Invalid("row", tPickProposals, approval.MaxMany)
+			return r, web.Invalid("row", approval.PickSome, approval.MaxMany)
 		}
 		return r, nil
 	}
@@ -273,7 +272,7 @@ func (s *handlers) approveMany(c *fiber.Ctx) error {
 		no, hash, _ := strings.Cut(string(row), " ")
 		id, err := approval.ParseNo(no)
 		if err != nil {
-			return web.Invalid("row", tPickProposals, approval.MaxMany)
+			return web.Invalid("row", approval.PickSome, approval.MaxMany)
 		}
 		m.Hashes[id] = hash
 	}
