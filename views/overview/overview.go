@@ -28,7 +28,6 @@ type System struct {
 	Engine   string // "external", "child" or "in-process"
 	Database string
 	Inspect  bool // whether the person may open Asynqmon
-	console.Viewer
 }
 
 // engines are the words of System.Engine.

@@ -40,7 +40,7 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 // system returns the engines of the installation, and what the viewer may see of them.
 func (s *handlers) system(p *ui.Page) overview.System {
 	return overview.System{
-		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(p.Role, access.InspectQueues), Viewer: s.viewer(p),
+		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(p.Role, access.InspectQueues),
 	}
 }
 
