@@ -90,7 +90,9 @@ func open(t *testing.T, change func(*site)) *site {
 		s.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := errors.Join(app.ShutdownWithContext(ctx), <-served); err != nil {
+		err := app.ShutdownWithContext(ctx)
+		l.Close() // a server that had not begun yet begins after its shutdown
+		if err = errors.Join(err, <-served); err != nil {
 			t.Error(err)
 		}
 	})
