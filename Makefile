@@ -16,7 +16,7 @@ RACED = ./internal/base/db ./internal/base/logbuffer ./internal/base/queue ./int
 
 # The longest packages, so that none of them is left to run alone at the end: first those that
 # wait, then the one that computes.
-LONGEST = ./internal/e2e ./internal/desk ./web/console
+LONGEST = ./internal/e2e ./internal/decision ./web/console
 
 # Vet has run before the tests, in lint. Tests wait more than they compute. Their folders are in
 # TMPDIR, not where go builds (GOTMPDIR; see .ci/with-tmpdir).
@@ -67,7 +67,7 @@ lint: ## vet and staticcheck
 
 soak: ## kills, races and models at their full counts; takes hours
 	./.ci/setup
-	E2E_FULL=1 ./.ci/with-tmpdir go test -exec 'env -u GOTMPDIR' -timeout 6h ./internal/e2e ./internal/command/demo ./internal/payment ./internal/advance ./internal/approval ./internal/desk ./internal/bulk ./internal/sweep ./internal/ledger ./internal/fund/payout ./internal/fund/refund ./internal/fund/dispute ./internal/notify/...
+	E2E_FULL=1 ./.ci/with-tmpdir go test -exec 'env -u GOTMPDIR' -timeout 6h ./internal/e2e ./internal/command/demo ./internal/payment ./internal/orderquery ./internal/approval ./internal/decision ./internal/bulk ./internal/sweep ./internal/ledger ./internal/fund/payout ./internal/fund/refund ./internal/fund/dispute ./internal/notify/...
 
 # -fuzzminimizetime: otherwise minimising a single input may take the whole minute.
 fuzz: ## each parser for a minute

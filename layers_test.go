@@ -26,16 +26,16 @@ var layers = [][]string{
 	{
 		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/ledger/fact",
 		"internal/fund", "internal/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
-		"internal/evidence", "internal/exception", "internal/inbox", "internal/view", "internal/pause",
+		"internal/evidence", "internal/exception", "internal/inbox", "internal/savedview", "internal/pause",
 	},
-	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
+	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/suppliercall", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
 	{
 		"internal/notify/*", "internal/payment", "internal/sandbox", "internal/settings/apply", "internal/compensation/*", "internal/fund/booking",
 		"internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute",
 	},
 	{
-		"internal/advance", "internal/desk", "internal/analytics", "internal/daily", "internal/callback", "internal/console", "internal/sweep",
+		"internal/orderquery", "internal/decision", "internal/analytics", "internal/dailyreport", "internal/callback", "internal/console", "internal/sweep",
 		"internal/verify", "views/ui", "views/chart", "views/link", "views/wording", "views/panel",
 	},
 	districts,

@@ -14,7 +14,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 	"backstop/migrations"
 
 	"github.com/uptrace/bun"
@@ -154,7 +154,7 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 			"NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
 		{table: "batches", step: func(rows int) (int64, bool, error) { return bulk.Clean(ctx, j.o.DB, rows) }},
 		j.oldRange(ctx, "inbox", "id", before(now, inbox.Kept), "TRUE"),
-		{table: "views", step: untilEmpty(func() (int64, error) { return view.Clean(ctx, j.o.DB) })},
+		{table: "views", step: untilEmpty(func() (int64, error) { return savedview.Clean(ctx, j.o.DB) })},
 		{table: "open_pings", step: untilEmpty(func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, before(now, pingsKept)) })},
 		j.oldRange(ctx, "endpoint_waits", "until", now, "TRUE"),
 		{table: "report", step: untilEmpty(func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) })},

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
@@ -21,7 +21,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
-	"backstop/internal/daily"
+	"backstop/internal/dailyreport"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -30,7 +30,7 @@ import (
 	"backstop/internal/report"
 	"backstop/internal/settings"
 	"backstop/internal/sweep"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/hibiken/asynq"
@@ -44,7 +44,7 @@ type Options struct {
 	Dispatcher *notify.Dispatcher
 	// Compensations runs compensations; nil without workers.
 	Compensations *compensation.Runner
-	Advance       *advance.Worker
+	Advance       *orderquery.Worker
 	// Batches processes batches; nil without workers.
 	Batches *bulk.Runner
 	// Approvals ends proposals that were not decided in time; nil without a scheduler.
@@ -56,14 +56,14 @@ type Options struct {
 	SupplierBreakers *breaker.Cache
 	Ledger           *ledger.Ledger
 	Disputes         *dispute.Machine
-	Views            *view.Views
+	Views            *savedview.Views
 	Queue            *queue.Client
 	Redis            asynq.RedisConnOpt
 	Log              *slog.Logger
 	Retention        Retention
 	Alerts           Alerts
 	// Daily makes the daily reports; nil without a scheduler.
-	Daily *daily.Keeper
+	Daily *dailyreport.Keeper
 	Audit *audit.Log
 
 	// Workers runs the task servers and the tick. Scheduler runs the clean-up and the alerts,

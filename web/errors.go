@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"backstop/internal/act"
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
@@ -17,7 +17,7 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
@@ -33,7 +33,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/stock"
 	"backstop/internal/sweep"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 	"backstop/views/ui"
 
 	"github.com/gofiber/fiber/v2"
@@ -132,7 +132,7 @@ var domainErrors = []struct {
 	field  string
 	zh     string // for a person at a form; "" = what its kind of error says
 }{
-	{advance.ErrCannotAsk, http.StatusConflict, "cannot_be_asked", "", ""},
+	{orderquery.ErrCannotAsk, http.StatusConflict, "cannot_be_asked", "", ""},
 	{alert.ErrRule, http.StatusUnprocessableEntity, "invalid_rule", "", ""},
 	{act.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
 	{act.ErrChanged, http.StatusConflict, "changed", "", "内容已变更：请重新查看"},
@@ -171,8 +171,8 @@ var domainErrors = []struct {
 	{bulk.ErrMaker, http.StatusForbidden, "not_yours", "", "只有做这份计划的人能启动它"},
 	{bulk.ErrNothing, http.StatusNotFound, "nothing", "", ""},
 	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", "", ""},
-	{view.ErrFull, http.StatusConflict, "views_full", "", ""},
-	{view.ErrTaken, http.StatusConflict, "view_taken", "", ""},
+	{savedview.ErrFull, http.StatusConflict, "views_full", "", ""},
+	{savedview.ErrTaken, http.StatusConflict, "view_taken", "", ""},
 	{dispute.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
 	{refund.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
 	{refund.ErrConflict, http.StatusConflict, "idempotency_conflict", "", "这个退款单号已用于另一笔退款"},
@@ -191,7 +191,7 @@ var domainErrors = []struct {
 	{payment.ErrNoMessage, http.StatusConflict, "no_message", "", "渠道消息已不再留存，不能重新确认"},
 	{payment.ErrState, http.StatusConflict, "wrong_state", "", "订单当前的状态不能这样操作"},
 	{payment.ErrAttemptOpen, http.StatusConflict, "attempt_open", "", "已发起的支付仍可能付款：请等它失败或关闭"},
-	{call.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
+	{suppliercall.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", "", "库存不足"},
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},
 	{db.ErrBusy, http.StatusServiceUnavailable, "busy", "", ""},

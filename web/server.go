@@ -43,7 +43,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 	"backstop/static"
 
 	"github.com/gofiber/fiber/v2"
@@ -98,7 +98,7 @@ type Options struct {
 	Acts    *act.Registry
 	Batches *bulk.Batches
 	// Views are the filters of lists that operators saved.
-	Views *view.Views
+	Views *savedview.Views
 	// Approvals is where people make decisions that need two of them.
 	Approvals *approval.Desk
 	// Sockets holds the WebSockets over which merchants are notified.

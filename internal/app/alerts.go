@@ -17,7 +17,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
-	"backstop/internal/daily"
+	"backstop/internal/dailyreport"
 	"backstop/internal/notify"
 	"backstop/internal/pause"
 	"backstop/internal/recipient"
@@ -63,15 +63,15 @@ func revealed(secrets []config.Secret) []string {
 }
 
 // dailyReports makes the daily reports, and writes their mails to the given targets.
-func (a *App) dailyReports(targets []alert.Target) *daily.Keeper {
+func (a *App) dailyReports(targets []alert.Target) *dailyreport.Keeper {
 	c := a.o.Config
 	names := make([]string, len(targets))
 	for i, t := range targets {
 		names[i] = t.Name()
 	}
-	return &daily.Keeper{
+	return &dailyreport.Keeper{
 		DB: a.db, Zone: c.Timezone, Objective: c.NotifyObjective.Share(), Log: a.o.Log, Targets: names,
-		Compose: func(ctx context.Context, r *daily.Report) (daily.Mail, error) {
+		Compose: func(ctx context.Context, r *dailyreport.Report) (dailyreport.Mail, error) {
 			return figures.DailyMessage(ctx, r, c.AlertLanguage, c.Timezone, a.ConsoleURL())
 		},
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
@@ -28,7 +28,7 @@ import (
 	"backstop/internal/base/trace"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
@@ -45,7 +45,7 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/settings/apply"
 	"backstop/internal/sweep"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
@@ -99,12 +99,12 @@ type App struct {
 	pauses   *pause.Pauses
 	// supplierBreakers are the breakers of suppliers; calls makes the calls to them.
 	supplierBreakers *breaker.Cache
-	calls            *call.Caller
-	advance          *advance.Worker
+	calls            *suppliercall.Caller
+	advance          *orderquery.Worker
 	batches          *bulk.Batches
 	batchRunner      *bulk.Runner // nil without workers
 	approvals        *approval.Desk
-	views            *view.Views
+	views            *savedview.Views
 	refunds          *refund.Machine
 	disputes         *dispute.Machine
 	payouts          *payout.Machine
@@ -190,9 +190,9 @@ func (a *App) openCalls() {
 	c := a.o.Config
 	out := egress.New(egress.Config{Allow: c.SupplierAllowCIDRs})
 	a.closing(out.Close)
-	a.settings.CallThrough(call.NewClient(out, c.SupplierTimeout))
+	a.settings.CallThrough(suppliercall.NewClient(out, c.SupplierTimeout))
 	a.supplierBreakers = breaker.NewSupplierCache(a.db, supplierPolicy)
-	a.calls = call.New(call.Options{
+	a.calls = suppliercall.New(suppliercall.Options{
 		DB: a.db, Breakers: a.supplierBreakers, InFlight: c.SupplierInFlight, Timeout: c.SupplierTimeout, Mask: mask.Call,
 		Log: a.o.Log,
 	})
@@ -245,7 +245,7 @@ func (a *App) openDB(ctx context.Context) error {
 	var released int64
 	for _, release := range []func(context.Context, *db.DB, []int64) (int64, error){
 		notify.ReleaseLeases, compensation.ReleaseLeases,
-		advance.ReleaseLeases, bulk.ReleaseLeases,
+		orderquery.ReleaseLeases, bulk.ReleaseLeases,
 	} {
 		n, err := release(ctx, a.db, earlier)
 		if err != nil {
@@ -338,7 +338,7 @@ func (a *App) build() {
 		Spare: refusals.Spare, Requery: a.requery, Log: a.o.Log,
 	})
 	a.closing(a.processor.Close)
-	a.advance = advance.New(advance.Options{
+	a.advance = orderquery.New(orderquery.Options{
 		DB: a.db, Settings: a.settings, Payments: a.processor, Calls: a.calls, Steps: payment.Steps{
 			Query: c.QuerySteps,
 			Close: c.CloseSteps,
@@ -356,7 +356,7 @@ func (a *App) build() {
 		a.sweeps = Sweeps(c, a.db, a.settings, a.keys, a.o.Log)
 	}
 	a.openBatches()
-	a.views = &view.Views{DB: a.db, Policy: newPolicy(), Lists: console.ViewLists()}
+	a.views = &savedview.Views{DB: a.db, Policy: newPolicy(), Lists: console.ViewLists()}
 	beginCounters()
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterSnapshot(a.snapshot)

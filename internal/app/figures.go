@@ -11,7 +11,7 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
@@ -126,7 +126,7 @@ func beginCounters() {
 	metric.Begin(metric.OrdersMoved, order.Statuses[1:]...) // new orders have the first status
 	metric.Begin(metric.Exceptions, exception.Kinds...)
 	metric.Begin(metric.Nudges, metric.NudgeSent, metric.NudgeDropped)
-	for _, op := range call.Ops {
+	for _, op := range suppliercall.Ops {
 		metric.Begin(metric.SupplierCalls.MustCurryWith(prometheus.Labels{"op": string(op)}), supplier.Classes...)
 	}
 	metric.Begin(metric.Alerts, alert.Names...)

@@ -21,7 +21,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/inbox"
@@ -124,7 +124,7 @@ func (a *App) redriving() compensation.Acts {
 // batchActions returns what can be done to many rows at once.
 func (a *App) batchActions() []bulk.Action {
 	resend, redrive := a.sending(nil).Batch(), a.redriving().Batch()
-	return append(a.advance.Batches(a.compensateSchedule()), resend, redrive, desk.Redrive(redrive, resend), a.processor.Batch())
+	return append(a.advance.Batches(a.compensateSchedule()), resend, redrive, decision.Redrive(redrive, resend), a.processor.Batch())
 }
 
 // Targets returns the check of an endpoint's URL for each channel except webhooks.
@@ -158,7 +158,7 @@ func (a *App) desk(operators *access.Operators) *approval.Desk {
 // package that owns its effect and list it here.
 func (a *App) actions() []approval.Action {
 	return slices.Concat(
-		desk.Actions(desk.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance, Refunds: a.refunds}),
+		decision.Actions(decision.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance, Refunds: a.refunds}),
 		adjust.Actions(a.db, a.ledger),
 		a.payouts.Approvals(),
 		[]approval.Action{apply.Action(a.applies), a.batches.Approval(), a.refunds.Approval()},

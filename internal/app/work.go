@@ -7,14 +7,14 @@ import (
 	"log/slog"
 	"time"
 
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/compensation/rerun"
@@ -79,7 +79,7 @@ func (a *App) requery(w *db.Writes, o *order.Order, supplierID int64) {
 // asker queries suppliers about orders for compensations.
 type asker struct {
 	db      *db.DB
-	advance *advance.Worker
+	advance *orderquery.Worker
 }
 
 // Ask implements rerun.Asker.
@@ -89,7 +89,7 @@ func (a asker) Ask(ctx context.Context, orderID int64) compensation.Result {
 		return unasked(err)
 	}
 	text := "the supplier says " + string(x.State)
-	r := compensation.Later(advance.CauseOf(x.Exchange.Class), text)
+	r := compensation.Later(orderquery.CauseOf(x.Exchange.Class), text)
 	if !x.Order.Status.Open() {
 		r = compensation.Succeeded(text + "; the order is " + string(x.Order.Status))
 	}
@@ -115,11 +115,11 @@ func unasked(err error) compensation.Result {
 	switch {
 	case errors.Is(err, order.ErrNotFound):
 		return compensation.DeadLetter(compensation.Payload, err.Error())
-	case errors.Is(err, advance.ErrCannotAsk):
+	case errors.Is(err, orderquery.ErrCannotAsk):
 		return compensation.DeadLetter(compensation.NotAskable, err.Error())
-	case errors.Is(err, advance.ErrOver):
+	case errors.Is(err, orderquery.ErrOver):
 		return compensation.AlreadyDone(err.Error())
-	case errors.Is(err, call.ErrDown):
+	case errors.Is(err, suppliercall.ErrDown):
 		return compensation.Later(compensation.SupplierTimeout, err.Error())
 	default:
 		return compensation.Failed(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/compensation"
@@ -18,7 +18,7 @@ import (
 )
 
 // asked queries about orders as the program does.
-type asked struct{ *advance.Worker }
+type asked struct{ *orderquery.Worker }
 
 func (a asked) Ask(ctx context.Context, orderID int64) compensation.Result {
 	if _, err := a.AskOpen(ctx, orderID); err != nil {
@@ -83,7 +83,7 @@ func TestASignedCallbackWithTwoReadingsIsQueriedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		fakes["f1"].Says(supplier.AnswerPaid)
-		w := advance.New(advance.Options{
+		w := orderquery.New(orderquery.Options{
 			DB: d, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Log: slog.New(slog.DiscardHandler), AskOnly: true,
 		})
 		if got := rerun.Kind(asked{w}).Run(t.Context(), x); !got.IsDone() {

@@ -57,8 +57,8 @@ func TestSoakRunsWhateverHasFullCounts(t *testing.T) {
 	}
 	folders := counted(sources)
 	for _, must := range []string{
-		"internal/e2e", "internal/payment", "internal/advance", "internal/approval",
-		"internal/desk",
+		"internal/e2e", "internal/payment", "internal/orderquery", "internal/approval",
+		"internal/decision",
 	} { // with and without a helper
 		if !slices.Contains(folders, must) {
 			t.Errorf("%s has full counts, and is not found: %v", must, folders)

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
 	"backstop/internal/base/seal"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/settings"
 	"backstop/internal/sweep"
 )
@@ -65,7 +65,7 @@ func sweeper(ctx context.Context, c config.Config, d *db.DB, keys *seal.Keyring)
 	log := slog.New(slog.DiscardHandler)
 	store := settings.NewStore(d, app.Kinds(), keys, log)
 	out := egress.New(egress.Config{Allow: c.SupplierAllowCIDRs}) // nothing is called
-	store.CallThrough(call.NewClient(out, c.SupplierTimeout))
+	store.CallThrough(suppliercall.NewClient(out, c.SupplierTimeout))
 	if err := store.Refresh(ctx); err != nil {
 		out.Close()
 		return nil, nil, err

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"backstop/internal/breaker"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/list"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -23,7 +23,7 @@ var CallList = list.New(list.Spec{
 	Fields: []list.Field{
 		{Word: "order_no", Match: byNumber("c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
 		{Word: "supplier", Match: coded("suppliers", "c.supplier_id"), Suggest: codes("suppliers", "kind")},
-		{Word: "op", Column: "op", Values: words(call.Ops)},
+		{Word: "op", Column: "op", Values: words(suppliercall.Ops)},
 		{Word: "class", Column: "class", Values: words(supplier.Classes)},
 	},
 })
@@ -39,7 +39,7 @@ func words[W ~string](all []W) []string {
 
 // Call is one call to a supplier as listed. Its texts were masked before they were stored.
 type Call struct {
-	call.Row `bun:",extend"`
+	suppliercall.Row `bun:",extend"`
 
 	Supplier string `bun:"supplier,scanonly"` // code
 }
@@ -77,7 +77,7 @@ func (b *Reader) addCalls(ctx context.Context, s *Story) error {
 	}
 	a := &Asking{Supplier: to.Code}
 	for i := range rows {
-		if rows[i].Op != call.Pay && rows[i].Status != call.NotMade {
+		if rows[i].Op != suppliercall.Pay && rows[i].Status != suppliercall.NotMade {
 			a.Last = &rows[i]
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/alert"
-	"backstop/internal/daily"
+	"backstop/internal/dailyreport"
 	"backstop/internal/list"
 )
 
@@ -16,13 +16,13 @@ var ReportList = list.New(list.Spec{
 })
 
 // Reports reads one page of daily reports.
-func (b *Reader) Reports(ctx context.Context, q list.Query, s list.Slice) (list.Page[daily.Report], error) {
-	return list.Read(ctx, b.db, q, s, func(r *daily.Report) int64 { return r.ID })
+func (b *Reader) Reports(ctx context.Context, q list.Query, s list.Slice) (list.Page[dailyreport.Report], error) {
+	return list.Read(ctx, b.db, q, s, func(r *dailyreport.Report) int64 { return r.ID })
 }
 
-// Report reads the report of a day with its mails; see daily.Find. Errors: act.ErrNotFound.
-func (b *Reader) Report(ctx context.Context, day, zone string) (*daily.Report, []alert.Message, error) {
-	r, err := daily.Find(ctx, b.db.Read, day, zone)
+// Report reads the report of a day with its mails; see dailyreport.Find. Errors: act.ErrNotFound.
+func (b *Reader) Report(ctx context.Context, day, zone string) (*dailyreport.Report, []alert.Message, error) {
+	r, err := dailyreport.Find(ctx, b.db.Read, day, zone)
 	if err == nil && r == nil {
 		err = act.ErrNotFound
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"backstop/internal/breaker"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
@@ -265,7 +265,7 @@ func evidenceOf(s *Story) (at []int) {
 		case w.Rule == WhyExhausted && item.Exception != nil:
 			proves = item.Exception.Subject == w.Delivery.PublicID()
 		case w.Supplier != "" && item.Call != nil:
-			proves = item.Call.Op != call.Pay
+			proves = item.Call.Op != suppliercall.Pay
 		case w.Delivery == nil && item.Move != nil:
 			proves = item.Move.Version == s.Order.Version
 		}

@@ -12,15 +12,15 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/list"
 	"backstop/internal/report"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 
 	"github.com/uptrace/bun"
 )
 
 // ViewLists returns the lists of which operators save views.
-func ViewLists() map[string]view.List {
-	lists := map[string]view.List{}
-	for _, l := range []view.List{
+func ViewLists() map[string]savedview.List {
+	lists := map[string]savedview.List{}
+	for _, l := range []savedview.List{
 		{Spec: OrderList, Permission: access.ViewOrders},
 		{Spec: CallbackList, Permission: access.ViewCallbacks},
 		{Spec: DeliveryList, Permission: access.ViewNotifications},

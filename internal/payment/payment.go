@@ -16,7 +16,7 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -68,7 +68,7 @@ type Options struct {
 	// supplier can be.
 	Requery func(w *db.Writes, o *order.Order, supplierID int64)
 	// Calls makes the calls to suppliers; nil = none can be asked.
-	Calls *call.Caller
+	Calls *suppliercall.Caller
 	// CallTimeout bounds how long a merchant waits for the start of a payment.
 	CallTimeout time.Duration
 	// CallbackURL returns the callback URL of the supplier with this code.

@@ -14,7 +14,7 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/seal"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -66,7 +66,7 @@ type starting struct {
 // supplier is called; a call without a clear answer is PayUnknown, never a failure. A repeat
 // starts nothing new.
 //
-// Errors: order.ErrNotFound, ErrState, ErrAttemptOpen, ErrSupplier, call.ErrDown (nothing is
+// Errors: order.ErrNotFound, ErrState, ErrAttemptOpen, ErrSupplier, suppliercall.ErrDown (nothing is
 // written), *invalid.FieldError ("supplier", and what the supplier's protocol cannot express).
 func (p *Processor) Pay(ctx context.Context, m *merchant.Merchant, orderNo string, r PayRequest) (Payment, error) {
 	a, err := p.requests.Do(ctx, &request{merchant: m, orderNo: orderNo, pay: &r})
@@ -112,7 +112,7 @@ func (p *Processor) pick(o *order.Order, attempts []*Attempt, r *PayRequest) (*s
 		return nil, fmt.Errorf("%w: %s has expired", ErrState, o.OrderNo)
 	}
 	if p.o.Calls.Down(s.ID) {
-		return nil, call.ErrDown
+		return nil, suppliercall.ErrDown
 	}
 	x.attempt.Status, x.call = AttemptCreated, true
 	return x, nil
@@ -135,7 +135,7 @@ func (p *Processor) pickOpen(o *order.Order, a *Attempt, r *PayRequest, now int6
 		return x, nil
 	}
 	if p.o.Calls.Down(s.ID) {
-		return nil, call.ErrDown
+		return nil, suppliercall.ErrDown
 	}
 	x.call = true
 	return x, nil
@@ -196,15 +196,15 @@ func (p *Processor) firstAsk(o *order.Order, s supplier.Entry) int64 {
 func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r PayRequest) (*order.Order, error) {
 	a, s := x.attempt, x.entry
 	var said supplier.Started
-	done, err := p.o.Calls.Do(ctx, call.Call{
-		To: s, Op: call.Pay, OrderID: o.ID, OrderNo: o.OrderNo, Reference: a.SupplierRef, Key: a.SupplierRef,
-	}, func(ctx context.Context) (_ call.Said, err error) {
+	done, err := p.o.Calls.Do(ctx, suppliercall.Call{
+		To: s, Op: suppliercall.Pay, OrderID: o.ID, OrderNo: o.OrderNo, Reference: a.SupplierRef, Key: a.SupplierRef,
+	}, func(ctx context.Context) (_ suppliercall.Said, err error) {
 		said, err = s.Can().Start(ctx, supplier.Payment{
 			Reference: a.SupplierRef, OrderNo: o.OrderNo, Subject: o.Subject, Amount: o.Amount, Currency: o.Currency,
 			Method: r.Method, Payer: r.Payer, ReturnURL: r.ReturnURL, ClientIP: r.ClientIP, NotifyURL: p.o.CallbackURL(s.Code),
 			CreatedAt: time.UnixMicro(o.CreatedAt), ExpiresAt: time.UnixMicro(o.ExpiresAt),
 		})
-		return call.Said{Exchange: said.Exchange, Status: string(said.State)}, err
+		return suppliercall.Said{Exchange: said.Exchange, Status: string(said.State)}, err
 	})
 	field := (*supplier.FieldError)(nil)
 	switch {
@@ -213,7 +213,7 @@ func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r Pa
 		return o, errors.Join(&invalid.FieldError{Field: field.Field, Problem: field.Problem}, failed)
 	case errors.As(err, &field):
 		return o, &invalid.FieldError{Field: field.Field, Problem: field.Problem}
-	case errors.Is(err, call.ErrDown), errors.Is(err, context.DeadlineExceeded): // nothing was sent; it may be repeated
+	case errors.Is(err, suppliercall.ErrDown), errors.Is(err, context.DeadlineExceeded): // nothing was sent; it may be repeated
 		return o, nil
 	case err != nil:
 		return o, err
@@ -234,7 +234,7 @@ func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r Pa
 // keepStart stores the end of a start, by compare-and-set: a callback may have been faster.
 // Attempt and order are then read again.
 func (p *Processor) keepStart(ctx context.Context, o *order.Order, a *Attempt, to AttemptStatus, said supplier.Started,
-	done *call.Done,
+	done *suppliercall.Done,
 ) (*order.Order, error) {
 	next := *a
 	next.Status, next.UpdatedAt = to, p.o.DB.Now()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"backstop/internal/base/invalid"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -149,7 +149,7 @@ func TestASupplierThatIsDownTakesNoPayment(t *testing.T) {
 		}
 		o := create(t, f, at("f1"))
 		before := f.Count(t, "SELECT count(*) FROM payment_attempts") + f.Count(t, "SELECT count(*) FROM supplier_calls")
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); !errors.Is(err, call.ErrDown) {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); !errors.Is(err, suppliercall.ErrDown) {
 			t.Error(err)
 		}
 		if got := reload(t, f, o); got.Status != order.Pending || got.Version != 1 {

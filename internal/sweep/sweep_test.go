@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
@@ -281,7 +281,7 @@ func TestEveryLostRowIsPushedOnce(t *testing.T) {
 // asker asks by a Worker.
 type asker struct {
 	f *fixture
-	a *advance.Worker
+	a *orderquery.Worker
 }
 
 func (x asker) Ask(context.Context, int64) compensation.Result {
@@ -312,7 +312,7 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 		}
 		f.Want(t, 7, "SELECT count(*) FROM orders WHERE status IN ('pending', 'paying', 'closing')")
 		f.sweep()
-		a := advance.New(advance.Options{
+		a := orderquery.New(orderquery.Options{
 			DB: f.DB, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Steps: steps, Grace: time.Minute, InFlight: 8,
 			Log: slog.New(slog.DiscardHandler),
 		})

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/analytics"
 	"backstop/internal/base/text"
-	"backstop/internal/daily"
+	"backstop/internal/dailyreport"
 	"backstop/internal/report"
 	"backstop/views/chart"
 	"backstop/views/panel"
@@ -22,7 +22,7 @@ import (
 
 // DailyData is the page of a day's report.
 type DailyData struct {
-	*daily.Report
+	*dailyreport.Report
 	Mails []alert.Message
 	// Now are the same orders as they are counted now; nil = their figures are no longer kept.
 	Now *analytics.Notified
@@ -33,16 +33,16 @@ type DailyData struct {
 // ReportTexts are the texts of the list of reports.
 var ReportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow}
 
-func reportLink(r *daily.Report) templ.SafeURL {
+func reportLink(r *dailyreport.Report) templ.SafeURL {
 	return templ.SafeURL("/reports/" + r.Day + "?zone=" + url.QueryEscape(r.Zone))
 }
 
 // decidedOn links to the proposals that were decided on the report's day.
-func decidedOn(r *daily.Report) templ.SafeURL {
+func decidedOn(r *dailyreport.Report) templ.SafeURL {
 	return templ.URL("/approvals?decided=" + url.QueryEscape(r.Day+"@"+r.Zone))
 }
 
-type reportRow = daily.Report
+type reportRow = dailyreport.Report
 
 // ReportColumns are those of the list of reports.
 var ReportColumns = []ui.Column[reportRow]{
@@ -76,7 +76,7 @@ var ReportColumns = []ui.Column[reportRow]{
 }
 
 // decisionCount counts what was decided.
-func decisionCount(f daily.Figures) (n int64) {
+func decisionCount(f dailyreport.Figures) (n int64) {
 	for _, d := range f.Decisions {
 		n += d.N
 	}
@@ -84,7 +84,7 @@ func decisionCount(f daily.Figures) (n int64) {
 }
 
 // riskCell is the money at risk; nothing at risk is 0, not unknown.
-func riskCell(p *ui.Page, r *daily.Risk) chart.Cell {
+func riskCell(p *ui.Page, r *dailyreport.Risk) chart.Cell {
 	switch sums := r.Total(); {
 	case r == nil:
 		return chart.NoCell(p)
@@ -111,14 +111,14 @@ type dailySection struct {
 }
 
 // dailyTitle names the report, as the subject of its mail.
-func dailyTitle(p *ui.Page, r *daily.Report) string { return p.T(tReportOf, r.Day) }
+func dailyTitle(p *ui.Page, r *dailyreport.Report) string { return p.T(tReportOf, r.Day) }
 
 // dailyLead says which day the report is about, and when it was counted.
-func dailyLead(p *ui.Page, r *daily.Report) string {
+func dailyLead(p *ui.Page, r *dailyreport.Report) string {
 	return p.T(tReportLead, r.Day, r.Zone, p.Full(r.Figures.At))
 }
 
-func dailyKPIs(p *ui.Page, r *daily.Report) []dailyKPI {
+func dailyKPIs(p *ui.Page, r *dailyreport.Report) []dailyKPI {
 	f := r.Figures
 	rate, known := f.Notified.Rate()
 	before, had := f.LastWeek.Rate()
@@ -137,7 +137,7 @@ func dailyKPIs(p *ui.Page, r *daily.Report) []dailyKPI {
 }
 
 // dailySections are the tables of a report.
-func dailySections(p *ui.Page, r *daily.Report) []dailySection {
+func dailySections(p *ui.Page, r *dailyreport.Report) []dailySection {
 	f := r.Figures
 	return []dailySection{
 		notifiedSection(p, f), riskSection(p, f), decidedSection(p, r), openedSection(p, f), suppliersSection(p, f),
@@ -145,7 +145,7 @@ func dailySections(p *ui.Page, r *daily.Report) []dailySection {
 	}
 }
 
-func notifiedSection(p *ui.Page, f daily.Figures) dailySection {
+func notifiedSection(p *ui.Page, f dailyreport.Figures) dailySection {
 	s := dailySection{
 		name: "notified", title: tReportTold, none: tNothingYet, numbers: 1,
 		heads: []string{
@@ -164,7 +164,7 @@ func notifiedSection(p *ui.Page, f daily.Figures) dailySection {
 	return s
 }
 
-func riskSection(p *ui.Page, f daily.Figures) dailySection {
+func riskSection(p *ui.Page, f dailyreport.Figures) dailySection {
 	s := dailySection{
 		name: "risk", title: tReportAtRisk, none: tRiskUnknown, numbers: 1,
 		heads: []string{p.T(tPart), p.T(text.Orders), p.T(tMoney), p.T(text.DayBefore)},
@@ -203,7 +203,7 @@ func zeroOr(p *ui.Page, sums []report.Sum) chart.Cell {
 	return chart.SumsCell(p, sums)
 }
 
-func decidedSection(p *ui.Page, r *daily.Report) dailySection {
+func decidedSection(p *ui.Page, r *dailyreport.Report) dailySection {
 	s := dailySection{
 		name: "decided", title: tReportDecided, none: tNoDecisions, numbers: 2, rows: string(decidedOn(r)),
 		heads: []string{p.T(text.Action), p.T(text.State), p.T(tNumber), p.T(tMoney)},
@@ -217,7 +217,7 @@ func decidedSection(p *ui.Page, r *daily.Report) dailySection {
 	return s
 }
 
-func openedSection(p *ui.Page, f daily.Figures) dailySection {
+func openedSection(p *ui.Page, f dailyreport.Figures) dailySection {
 	s := dailySection{
 		name: "exceptions", title: text.Exceptions, none: tNoExceptions, numbers: 1, rows: "/exceptions",
 		heads: []string{p.T(text.Kind), p.T(tOpenedN), p.T(text.LastWeek), p.T(tDecidedN), p.T(tMoney)},
@@ -231,7 +231,7 @@ func openedSection(p *ui.Page, f daily.Figures) dailySection {
 	return s
 }
 
-func suppliersSection(p *ui.Page, f daily.Figures) dailySection {
+func suppliersSection(p *ui.Page, f dailyreport.Figures) dailySection {
 	s := dailySection{
 		name: "suppliers", title: tFailingSuppliers, none: tNoneFailed, numbers: 1,
 		heads: []string{p.T(text.Supplier), p.T(text.Created), p.T(tConversion), p.T(text.LastWeek), p.T(tOpenings)},
@@ -246,7 +246,7 @@ func suppliersSection(p *ui.Page, f daily.Figures) dailySection {
 	return s
 }
 
-func merchantsSection(p *ui.Page, f daily.Figures) dailySection {
+func merchantsSection(p *ui.Page, f dailyreport.Figures) dailySection {
 	s := dailySection{
 		name: "merchants", title: tFailingMerchants, none: tNoneFailed, numbers: 1, rows: "/merchants",
 		heads: []string{p.T(text.Merchant), p.T(tAttemptsN), p.T(tSuccessRate), p.T(tOpenings)},
@@ -267,13 +267,13 @@ func merchantsSection(p *ui.Page, f daily.Figures) dailySection {
 
 // growthKinds name the kinds of growth.
 var growthKinds = map[string]text.Text{
-	daily.OfCause:     {ZH: "失败原因", EN: "Cause of failure"},
-	daily.OfException: {ZH: "异常", EN: "Exceptions"},
-	daily.OfSupplier:  {ZH: "渠道订单", EN: "Orders of a supplier"},
-	daily.OfMerchant:  {ZH: "商户订单", EN: "Orders of a merchant"},
+	dailyreport.OfCause:     {ZH: "失败原因", EN: "Cause of failure"},
+	dailyreport.OfException: {ZH: "异常", EN: "Exceptions"},
+	dailyreport.OfSupplier:  {ZH: "渠道订单", EN: "Orders of a supplier"},
+	dailyreport.OfMerchant:  {ZH: "商户订单", EN: "Orders of a merchant"},
 }
 
-func growthSection(p *ui.Page, f daily.Figures) dailySection {
+func growthSection(p *ui.Page, f dailyreport.Figures) dailySection {
 	s := dailySection{
 		name: "growth", title: tReportGrew, none: tNothingGrew, numbers: 2, rows: "/analytics?range=7d",
 		heads: []string{p.T(text.Kind), p.T(text.Name), p.T(tThatDay), p.T(text.LastWeek), p.T(tGrowth), p.T(tMoney)},
@@ -281,9 +281,9 @@ func growthSection(p *ui.Page, f daily.Figures) dailySection {
 	for _, g := range f.Growth {
 		name := g.Name
 		switch g.Kind {
-		case daily.OfCause:
+		case dailyreport.OfCause:
 			name = p.T(failureText(g.Name))
-		case daily.OfException:
+		case dailyreport.OfException:
 			name = p.T(ui.KindText(g.Name))
 		}
 		if g.FirstSince > 0 {
@@ -307,7 +307,7 @@ func (d DailyData) since(p *ui.Page) string {
 }
 
 // dailyText is a report as plain text, for its mail.
-func dailyText(p *ui.Page, r *daily.Report, console string) string {
+func dailyText(p *ui.Page, r *dailyreport.Report, console string) string {
 	var b strings.Builder
 	b.WriteString(dailyTitle(p, r) + "\n" + dailyLead(p, r) + "\n\n")
 	for _, k := range dailyKPIs(p, r) {
@@ -331,15 +331,15 @@ func dailyText(p *ui.Page, r *daily.Report, console string) string {
 }
 
 // DailyMessage is a report as a mail, in a language and time zone.
-func DailyMessage(ctx context.Context, r *daily.Report, language string, zone *time.Location, console string) (daily.Mail, error) {
+func DailyMessage(ctx context.Context, r *dailyreport.Report, language string, zone *time.Location, console string) (dailyreport.Mail, error) {
 	p := &ui.Page{Language: language, Zone: zone, Now: time.UnixMicro(r.MadeAt)}
 	var html strings.Builder
 	err := DailyMail(p, r, console).Render(ctx, &html)
-	return daily.Mail{Title: dailyTitle(p, r), Text: dailyText(p, r, console), HTML: html.String()}, err
+	return dailyreport.Mail{Title: dailyTitle(p, r), Text: dailyText(p, r, console), HTML: html.String()}, err
 }
 
 // dailyURL is the address of the report's page.
-func dailyURL(r *daily.Report, console string) string {
+func dailyURL(r *dailyreport.Report, console string) string {
 	return strings.TrimSuffix(console, "/") + string(reportLink(r))
 }
 

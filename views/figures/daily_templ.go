@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"backstop/internal/base/text"
-	"backstop/internal/daily"
+	"backstop/internal/dailyreport"
 	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
@@ -547,7 +547,7 @@ func dailyPanel(p *ui.Page, s dailySection) templ.Component {
 
 // DailyMail is a report as the HTML of a mail. Mail programs know no stylesheets, so its look is
 // in attributes; nothing is loaded from elsewhere.
-func DailyMail(p *ui.Page, r *daily.Report, console string) templ.Component {
+func DailyMail(p *ui.Page, r *dailyreport.Report, console string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -6,7 +6,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/fund/payout"
 	"backstop/internal/ledger/fact"
@@ -161,7 +161,7 @@ func (d PayoutData) credit() fundStep {
 	s := d.step(payout.Credit, text.Text{ZH: "入款：渠道付给收款账户", EN: "Credit: supplier to the payee"}, "send", d.Credit, fact.PayoutCredit,
 		fact.PayoutReturned, fact.PayoutLate)
 	for i, c := range d.Calls {
-		if c.Op == call.Payout || s.call == nil {
+		if c.Op == suppliercall.Payout || s.call == nil {
 			s.call = &d.Calls[i]
 		}
 	}

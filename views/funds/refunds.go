@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"backstop/internal/base/text"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
@@ -91,7 +91,7 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 
 // sent returns the first call that sent the refund; nil = none is known.
 func (d RefundData) sent() *console.Call {
-	if i := slices.IndexFunc(d.Calls, func(c console.Call) bool { return c.Op == call.Refund }); i >= 0 {
+	if i := slices.IndexFunc(d.Calls, func(c console.Call) bool { return c.Op == suppliercall.Refund }); i >= 0 {
 		return &d.Calls[i]
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/panel"
@@ -65,7 +65,7 @@ func line(i console.Item) string {
 		kind = "ok"
 	case i.Attempt != nil, i.Exception != nil:
 		kind = "bad"
-	case i.Call != nil && i.Call.TookUS != nil && !i.Call.Class.Healthy() && i.Call.Status != call.NotMade:
+	case i.Call != nil && i.Call.TookUS != nil && !i.Call.Class.Healthy() && i.Call.Status != suppliercall.NotMade:
 		kind = "warn"
 	case i.Breaker != nil:
 		kind = ui.Look(ui.BreakerStates, string(i.Breaker.To)).Kind

@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
@@ -118,7 +118,7 @@ var callTexts = ui.ListTexts{Title: tCallsTitle, Icon: "arrow-right-left", None:
 
 // callColumns are those of the calls to a supplier.
 var callColumns = []ui.Column[report.Calls]{
-	ui.WordCol("kind", text.Kind, func(p *ui.Page, c report.Calls) string { return p.T(wording.CallOp(call.Op(c.Op))) }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, c report.Calls) string { return p.T(wording.CallOp(suppliercall.Op(c.Op))) }),
 	ui.CountCol("count", tCallsN, func(c report.Calls) int64 { return c.All() }),
 	ui.Col("success", tCallsAnswered, ui.TextKind, func(_ *ui.Page, c report.Calls) ui.Cell {
 		class := ""

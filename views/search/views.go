@@ -6,7 +6,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/list"
 	"backstop/internal/report"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 	"backstop/views/funds"
 	"backstop/views/operators"
 	"backstop/views/orders"
@@ -26,7 +26,7 @@ type ViewsData struct {
 
 // ViewRow is one view, with the key of its forms.
 type ViewRow struct {
-	view.View
+	savedview.View
 	Spec     *list.Spec
 	Problem  ViewProblem
 	MayWatch bool
@@ -68,10 +68,10 @@ func (x ViewProblem) In(p *ui.Page) string {
 }
 
 // ViewKey is the key of a view's count.
-func ViewKey(v view.View) string { return "v" + view.ID(v.ID) }
+func ViewKey(v savedview.View) string { return "v" + savedview.ID(v.ID) }
 
 // ViewTab is a view as a tab.
-func ViewTab(p *ui.Page, v view.View) ui.ViewTab {
+func ViewTab(p *ui.Page, v savedview.View) ui.ViewTab {
 	t := ui.ViewTab{Key: ViewKey(v), Label: v.Name}
 	switch {
 	case v.Watched:
@@ -160,7 +160,7 @@ func filterOf(p *ui.Page, r ViewRow, texts ui.ListTexts) string {
 func viewLink(r ViewRow) templ.SafeURL { return templ.URL("/" + r.List + "?" + r.Query) }
 
 func viewPath(r ViewRow, act string) templ.SafeURL {
-	return templ.URL("/views/" + view.ID(r.ID) + "/" + act)
+	return templ.URL("/views/" + savedview.ID(r.ID) + "/" + act)
 }
 
 // Texts of the views.

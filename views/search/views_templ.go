@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"backstop/internal/base/text"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 	"backstop/views/ui"
 )
 
@@ -258,7 +258,7 @@ func viewRow(p *ui.Page, d ViewsData, r ViewRow, filter string) templ.Component 
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var11 string
-		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs("view-" + view.ID(r.ID))
+		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs("view-" + savedview.ID(r.ID))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/search/views.templ`, Line: 57, Col: 42}
 		}
@@ -490,7 +490,7 @@ func viewRow(p *ui.Page, d ViewsData, r ViewRow, filter string) templ.Component 
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ViewName(p, "name-"+view.ID(r.ID), r.Name).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ViewName(p, "name-"+savedview.ID(r.ID), r.Name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

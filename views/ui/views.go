@@ -6,7 +6,7 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/list"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 )
 
 // ViewBar is the views of a list, above it.
@@ -50,7 +50,7 @@ func days(value string) text.Text {
 }
 
 // Most characters of a view's name.
-const maxViewName = view.MaxName
+const maxViewName = savedview.MaxName
 
 // Texts of the views.
 var (

@@ -2,27 +2,27 @@ package wording
 
 import (
 	"backstop/internal/base/text"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/views/ui"
 )
 
 // CallOp is what a call to a supplier asks for.
-func CallOp(op call.Op) text.Text {
+func CallOp(op suppliercall.Op) text.Text {
 	if t, ok := opTexts[op]; ok {
 		return t
 	}
 	return text.Text{ZH: string(op), EN: string(op)}
 }
 
-var opTexts = map[call.Op]text.Text{
-	call.Pay:         {ZH: "发起支付", EN: "start a payment"},
-	call.Query:       {ZH: "查单", EN: "query"},
-	call.Close:       {ZH: "关单", EN: "close"},
-	call.Refund:      {ZH: "退款", EN: "refund"},
-	call.RefundQuery: {ZH: "退款查询", EN: "refund query"},
-	call.Payout:      {ZH: "出款", EN: "payout"},
-	call.PayoutQuery: {ZH: "出款查询", EN: "payout query"},
+var opTexts = map[suppliercall.Op]text.Text{
+	suppliercall.Pay:         {ZH: "发起支付", EN: "start a payment"},
+	suppliercall.Query:       {ZH: "查单", EN: "query"},
+	suppliercall.Close:       {ZH: "关单", EN: "close"},
+	suppliercall.Refund:      {ZH: "退款", EN: "refund"},
+	suppliercall.RefundQuery: {ZH: "退款查询", EN: "refund query"},
+	suppliercall.Payout:      {ZH: "出款", EN: "payout"},
+	suppliercall.PayoutQuery: {ZH: "出款查询", EN: "payout query"},
 }
 
 // CallResult is the result of a call.

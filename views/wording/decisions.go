@@ -14,14 +14,14 @@ import (
 	"backstop/views/ui"
 )
 
-// decision is an action in words.
-type decision struct {
+// decisionText is an action in words.
+type decisionText struct {
 	name   text.Text // as its button says it
 	Effect text.Text // what happens once it is carried out
 }
 
 // Decisions are all actions that people propose, by the names of the contract.
-var Decisions = map[string]decision{
+var Decisions = map[string]decisionText{
 	"accept_late": {
 		text.Text{ZH: "确认入账（关单后到账）", EN: "Accept the late payment"},
 		text.Text{

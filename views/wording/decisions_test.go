@@ -7,13 +7,13 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/field"
 	"backstop/internal/base/text"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/fund/payout"
 )
 
 func TestEveryParameterOfADecisionHasItsTexts(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(desk.Actions(desk.Options{}), (&payout.Machine{}).Approvals())
+	all := slices.Concat(decision.Actions(decision.Options{}), (&payout.Machine{}).Approvals())
 	d := approval.NewDesk(approval.Options{}, all...)
 	for _, a := range all {
 		o, err := d.Form(a.Object, a.Name)

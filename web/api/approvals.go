@@ -10,7 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -209,7 +209,7 @@ func (s *handlers) decidedOn(c *fiber.Ctx, v approval.Verdict) (any, error) {
 		return nil, err
 	}
 	switch x := about.Value.(type) {
-	case *desk.Subject:
+	case *decision.Subject:
 		if x.Exception != nil {
 			return s.exceptionOf(c, x.Exception.ID)
 		}

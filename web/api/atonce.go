@@ -9,11 +9,11 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/approval"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -22,13 +22,13 @@ import (
 
 // atOnce returns the acts that apply to the exception and need no approval.
 func (s *handlers) atOnce(subject act.Subject, items []console.Compensation, may func(access.Permission) bool) []approval.Offer {
-	about := subject.Value.(*desk.Subject)
+	about := subject.Value.(*decision.Subject)
 	askable := false
 	if about.Order != nil {
 		to, ok := s.Settings.Current().Suppliers.ByID(about.Order.SupplierID)
 		askable = ok && to.Can().Querier != nil
 	}
-	return desk.AtOnce(about.Exception, askable, func(kind string) int { return len(runnable(items, kind)) }, may)
+	return decision.AtOnce(about.Exception, askable, func(kind string) int { return len(runnable(items, kind)) }, may)
 }
 
 // runnable returns the compensations that can be run now, of one kind or ("") of all.
@@ -61,7 +61,7 @@ func (s *handlers) doAtOnce(c *fiber.Ctx, p approval.Proposal) error {
 	if err != nil {
 		return err
 	}
-	subject, err := desk.LoadException(ctx, s.DB.Read, p.ObjectID)
+	subject, err := decision.LoadException(ctx, s.DB.Read, p.ObjectID)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *handlers) doAtOnce(c *fiber.Ctx, p approval.Proposal) error {
 	return c.JSON(proposedView{v})
 }
 
-// runAtOnce runs the acts behind one of desk.OneByOne, which check the permission and the
+// runAtOnce runs the acts behind one of decision.OneByOne, which check the permission and the
 // reason, and returns what they did.
 func (s *handlers) runAtOnce(c *fiber.Ctx, p approval.Proposal, x *console.Exception, items []console.Compensation) (map[string]any,
 	error,
@@ -117,8 +117,8 @@ func (s *handlers) runAtOnce(c *fiber.Ctx, p approval.Proposal, x *console.Excep
 	var rows []int64
 	kind := compensation.RunAct
 	switch p.Action {
-	case desk.Query:
-		out, err := run(advance.QueryAct, act.Ref{ID: x.OrderNo})
+	case decision.Query:
+		out, err := run(orderquery.QueryAct, act.Ref{ID: x.OrderNo})
 		if err != nil {
 			return nil, err
 		}
@@ -126,9 +126,9 @@ func (s *handlers) runAtOnce(c *fiber.Ctx, p approval.Proposal, x *console.Excep
 		if err != nil {
 			return nil, err
 		}
-		a := answer.(advance.Answer)
+		a := answer.(orderquery.Answer)
 		return map[string]any{"answer": a.State, "call": a.CallText()}, nil
-	case desk.Resend:
+	case decision.Resend:
 		kind = notify.ResendAct
 		deliveries, err := notify.ExhaustedOf(ctx, s.DB.Read, []int64{x.OrderID})
 		if err != nil {
@@ -139,11 +139,11 @@ func (s *handlers) runAtOnce(c *fiber.Ctx, p approval.Proposal, x *console.Excep
 				rows = append(rows, id)
 			}
 		}
-	case desk.Rerun:
+	case decision.Rerun:
 		for _, i := range runnable(items, compensation.Rerun) {
 			rows = append(rows, i.ID)
 		}
-	case desk.RetryNow:
+	case decision.RetryNow:
 		for _, i := range runnable(items, "") {
 			if i.Kind != compensation.Rerun {
 				rows = append(rows, i.ID)

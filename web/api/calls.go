@@ -4,8 +4,8 @@ import (
 	"strconv"
 
 	"backstop/internal/act"
-	"backstop/internal/advance"
-	"backstop/internal/call"
+	"backstop/internal/orderquery"
+	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/supplier"
@@ -39,7 +39,7 @@ type callsQuery struct {
 }
 
 func (callsQuery) choices() map[string][]string {
-	return map[string][]string{"op": texts(call.Ops), "class": texts(supplier.Classes)}
+	return map[string][]string{"op": texts(suppliercall.Ops), "class": texts(supplier.Classes)}
 }
 
 func (s *handlers) listCalls(c *fiber.Ctx) error {
@@ -93,7 +93,7 @@ func readQuery(c *fiber.Ctx, call *act.Call) error {
 
 // showAnswer responds with the answer of an order's supplier, which is confirmed by now.
 func (s *handlers) showAnswer(c *fiber.Ctx, done web.Acted) (err error) {
-	x := done.Result.(advance.Answer)
+	x := done.Result.(orderquery.Answer)
 	v := viewAnswer(x)
 	if v.Order, err = s.orderOf(c.UserContext(), x.Order); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *handlers) showAnswer(c *fiber.Ctx, done web.Acted) (err error) {
 
 // viewAnswer converts an answer. What the supplier does not have, or does not say reliably, has
 // no money.
-func viewAnswer(x advance.Answer) answerView {
+func viewAnswer(x orderquery.Answer) answerView {
 	v := answerView{Answer: string(x.State), TookMS: x.Took.Milliseconds(), Call: x.CallText(), Refunded: x.Refunded()}
 	if x.Reason.Code != "" {
 		detail := x.Reason.Error()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"backstop/internal/access"
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/supplier"
 	"backstop/web/webtest"
 )
@@ -45,7 +45,7 @@ func TestOnlyAnAnswerAboutAPaymentHasMoney(t *testing.T) {
 		supplier.AnswerPaid: "t1 1999 CNY", supplier.AnswerPaying: "t1 1999 CNY", supplier.AnswerNotFound: "null null null",
 		supplier.AnswerUnknown: "null null null",
 	} {
-		v := viewAnswer(advance.Answer{Answer: supplier.Answer{State: state, Says: supplier.Callback{
+		v := viewAnswer(orderquery.Answer{Answer: supplier.Answer{State: state, Says: supplier.Callback{
 			TradeNo: "t1", Amount: 1999,
 			Currency: "CNY",
 		}}})

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/console"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/exception"
 	"backstop/internal/list"
 	"backstop/internal/notify"
@@ -139,7 +139,7 @@ func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error
 	if err != nil {
 		return nil, err
 	}
-	subject, err := desk.LoadException(ctx, s.DB.Read, strconv.FormatInt(id, 10))
+	subject, err := decision.LoadException(ctx, s.DB.Read, strconv.FormatInt(id, 10))
 	if err != nil {
 		return nil, err
 	}
@@ -148,14 +148,14 @@ func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error
 		exceptionView: viewException(x.Item), Supplier: orNull(x.Supplier), Merchant: orNull(x.Merchant), Assignee: orNull(x.Assignee),
 		Version: subject.Version,
 		Outcome: orNull(string(x.Outcome)), Reference: orNull(x.Reference), ResolvedAt: notify.StampOr(x.ResolvedAt),
-		Actions: s.Approvals.Offers(by, desk.OfException, subject), Comments: []commentView{}, Compensations: []compensationView{},
+		Actions: s.Approvals.Offers(by, decision.OfException, subject), Comments: []commentView{}, Compensations: []compensationView{},
 	}
 	for _, a := range x.Acts {
 		if a.Action == exception.NoteAct {
 			v.Comments = append(v.Comments, commentView{At: notify.Stamp(a.At), By: a.Actor, Text: commentIn(a)})
 		}
 	}
-	all, err := approval.List(ctx, s.DB.Read, approval.Query{Object: desk.OfException, ObjectID: v.ID, Limit: shownRows})
+	all, err := approval.List(ctx, s.DB.Read, approval.Query{Object: decision.OfException, ObjectID: v.ID, Limit: shownRows})
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (s *handlers) proposeAboutException(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.propose(c, desk.OfException, strconv.FormatInt(id, 10), func() (any, error) { return s.exceptionOf(c, id) })
+	return s.propose(c, decision.OfException, strconv.FormatInt(id, 10), func() (any, error) { return s.exceptionOf(c, id) })
 }
 
 func (s *handlers) proposeAboutOrder(c *fiber.Ctx) error {
@@ -262,12 +262,12 @@ func (s *handlers) proposeAboutOrder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.propose(c, desk.OfOrder, no, func() (any, error) {
-		about, err := desk.LoadOrder(c.UserContext(), s.DB.Read, no)
+	return s.propose(c, decision.OfOrder, no, func() (any, error) {
+		about, err := decision.LoadOrder(c.UserContext(), s.DB.Read, no)
 		if err != nil {
 			return nil, err
 		}
-		return s.orderOf(c.UserContext(), about.Value.(*desk.Subject).Order)
+		return s.orderOf(c.UserContext(), about.Value.(*decision.Subject).Order)
 	})
 }
 
@@ -291,7 +291,7 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, 
 		return f.err
 	}
 	send := s.sendProposal
-	if object == desk.OfException && slices.Contains(desk.OneByOne, p.Action) {
+	if object == decision.OfException && slices.Contains(decision.OneByOne, p.Action) {
 		send = s.doAtOnce
 	}
 	if err = send(c, p); errors.Is(err, act.ErrChanged) {

@@ -9,7 +9,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
@@ -94,7 +94,7 @@ func Routes(server *web.Server) []web.Route {
 			reads(monitoringPath+"health", access.ViewNotifications, s.health, nil, healthView{}),
 			reads("/api/v1/admin/supplier-calls", access.ViewCallbacks, s.listCalls, callsQuery{}, page[callView]{}),
 			s.onAct(web.ActRoute{
-				Path: "/api/v1/admin/orders/:order_no/query", Kind: advance.QueryAct, Ref: byID(web.OrderNo), Read: readQuery,
+				Path: "/api/v1/admin/orders/:order_no/query", Kind: orderquery.QueryAct, Ref: byID(web.OrderNo), Read: readQuery,
 				Then: s.showAnswer, Answer: answerView{},
 			}),
 			s.ping("/api/v1/admin/merchants/:code/ping", "merchant"),

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/sheet"
 	"backstop/internal/console"
-	"backstop/internal/daily"
+	"backstop/internal/dailyreport"
 	"backstop/views/figures"
 	"backstop/views/ui"
 	"backstop/web"
@@ -152,8 +152,8 @@ func (s *handlers) figure(c *fiber.Ctx) error {
 	})
 }
 
-func (s *handlers) reports() listPage[daily.Report] {
-	return listPage[daily.Report]{
+func (s *handlers) reports() listPage[dailyreport.Report] {
+	return listPage[dailyreport.Report]{
 		spec: console.ReportList, always: true, read: s.Console.Reports, columns: figures.ReportColumns,
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
@@ -77,14 +77,14 @@ func seedFunds(t *testing.T, d *db.DB) {
 		h(6, three.ID, 2, refund.Approved, refund.Submitted, "backstop", "", 0, *three.FirstCallAt),
 		h(7, three.ID, 3, refund.Submitted, refund.Unknown, "supplier:wx", booking.SourceCall, 7302, *three.FirstCallAt),
 	})
-	calls := []call.Row{
+	calls := []suppliercall.Row{
 		{
-			ID: 7301, OrderID: oid, SupplierID: 1, Op: call.Refund, State: "ended", Reference: refundOne, Class: "ok", Status: "succeeded",
+			ID: 7301, OrderID: oid, SupplierID: 1, Op: suppliercall.Refund, State: "ended", Reference: refundOne, Class: "ok", Status: "succeeded",
 			HTTPStatus: 200, TookUS: ptr(182_000), StartedAt: *one.FirstCallAt, Node: "n1",
 			Request: "POST /v3/refund/domestic/refunds\n\n{\"out_refund_no\":\"R7101\"}", Answer: `{"status":"SUCCESS"}`,
 		},
 		{
-			ID: 7302, OrderID: oid, SupplierID: 1, Op: call.Refund, State: "ended", Reference: refundThree, Class: "timeout",
+			ID: 7302, OrderID: oid, SupplierID: 1, Op: suppliercall.Refund, State: "ended", Reference: refundThree, Class: "timeout",
 			Status: "unknown", TookUS: ptr(8_000_000), StartedAt: *three.FirstCallAt, Node: "n1",
 			Request: "POST /v3/refund/domestic/refunds",
 		},

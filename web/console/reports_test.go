@@ -11,7 +11,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/daily"
+	"backstop/internal/dailyreport"
 	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/views/figures"
@@ -27,7 +27,7 @@ func seedReports(t *testing.T, d *db.DB) {
 	}
 	start := time.Date(2026, 11, 20, 0, 0, 0, 0, zone)
 	sums := []report.Sum{{Currency: "CNY", Orders: 7, Minor: 31_845_000}, {Currency: "JPY", Orders: 1, Minor: 500}}
-	busy := daily.Figures{
+	busy := dailyreport.Figures{
 		From: start.UnixMicro(), To: start.AddDate(0, 0, 1).UnixMicro(), At: start.AddDate(0, 0, 1).Add(10 * time.Minute).UnixMicro(),
 		Objective: 0.995,
 		Notified:  analytics.Notified{Raised: 12_450, Notified: 12_301, RaisedAmount: 1, NotifiedAmount: 1},
@@ -39,40 +39,40 @@ func seedReports(t *testing.T, d *db.DB) {
 			}},
 			{Code: "JPY", Notified: analytics.Notified{Raised: 10, Notified: 9, RaisedAmount: 5000, NotifiedAmount: 4500}},
 		},
-		Risk: &daily.Risk{At: start.AddDate(0, 0, 1).UnixMicro(), Parts: map[report.Part][]report.Sum{
+		Risk: &dailyreport.Risk{At: start.AddDate(0, 0, 1).UnixMicro(), Parts: map[report.Part][]report.Sum{
 			report.Unnotified: sums,
 			report.Mismatch:   sums[:1],
 		}},
-		RiskBefore: &daily.Risk{At: start.UnixMicro(), Parts: map[report.Part][]report.Sum{report.Stuck: sums[1:]}},
+		RiskBefore: &dailyreport.Risk{At: start.UnixMicro(), Parts: map[report.Part][]report.Sum{report.Stuck: sums[1:]}},
 		Decisions: []approval.Tally{
 			{Action: "accept_late", State: approval.Done, Currency: "CNY", N: 3, Amount: 59_700},
 			{Action: "refund", State: approval.Rejected, Currency: "CNY", N: 1, Amount: 1999},
 		},
-		Exceptions: []daily.Exceptions{
+		Exceptions: []dailyreport.Exceptions{
 			{Kind: exception.LatePayment, Opened: 5, LastWeek: 2, Closed: 4, Sums: sums[:1]},
 			{Kind: exception.NotifyExhausted, Opened: 1, LastWeek: 3},
 		},
-		Suppliers: []daily.Supplier{{Code: "wx", Created: 9000, Paid: 5400, Before: 8000, PaidBefore: 7300, Openings: 2}},
-		Merchants: []daily.Merchant{{
+		Suppliers: []dailyreport.Supplier{{Code: "wx", Created: 9000, Paid: 5400, Before: 8000, PaidBefore: 7300, Openings: 2}},
+		Merchants: []dailyreport.Merchant{{
 			Code: "m1", Name: "Galaxy <script>alert(1)</script><b>forged", Attempts: 4020, OK: 3100,
 			Openings: 1,
 		}},
-		Growth: []daily.Growth{
-			{Kind: daily.OfCause, Name: "timeout", N: 640, Before: 21, Sums: sums[:1]},
-			{Kind: daily.OfCause, Name: "tls", N: 9, FirstSince: start.Add(14 * time.Hour).UnixMicro()},
-			{Kind: daily.OfException, Name: exception.LatePayment, N: 5, Before: 2},
-			{Kind: daily.OfMerchant, Name: "m1", N: 4100, Before: 3000},
+		Growth: []dailyreport.Growth{
+			{Kind: dailyreport.OfCause, Name: "timeout", N: 640, Before: 21, Sums: sums[:1]},
+			{Kind: dailyreport.OfCause, Name: "tls", N: 9, FirstSince: start.Add(14 * time.Hour).UnixMicro()},
+			{Kind: dailyreport.OfException, Name: exception.LatePayment, N: 5, Before: 2},
+			{Kind: dailyreport.OfMerchant, Name: "m1", N: 4100, Before: 3000},
 		},
 	}
-	quiet := daily.Figures{From: start.AddDate(0, 0, -1).UnixMicro(), To: start.UnixMicro(), At: start.UnixMicro(), Objective: 0.995}
+	quiet := dailyreport.Figures{From: start.AddDate(0, 0, -1).UnixMicro(), To: start.UnixMicro(), At: start.UnixMicro(), Objective: 0.995}
 	now := d.Now()
 	mail := &alert.Message{
 		ID: d.NewID(), Target: "smtp-0a1b2c", Title: "t", Body: "b", HTML: "<p>", Status: alert.Sent, Attempts: 1,
 		CreatedAt: now, FinishedAt: &now,
 	}
-	rows := []*daily.Report{
+	rows := []*dailyreport.Report{
 		{ID: d.NewID(), Day: "2026-11-19", Zone: zone.String(), Figures: quiet, MadeAt: quiet.At},
-		{ID: d.NewID(), Day: "2026-11-20", Zone: zone.String(), Figures: busy, MadeAt: busy.At, Mails: daily.IDs([]int64{mail.ID})},
+		{ID: d.NewID(), Day: "2026-11-20", Zone: zone.String(), Figures: busy, MadeAt: busy.At, Mails: dailyreport.IDs([]int64{mail.ID})},
 	}
 	for _, row := range []any{mail, &rows} {
 		if _, err := d.NewInsert().Model(row).Exec(t.Context()); err != nil {
@@ -120,7 +120,7 @@ func TestReportsAreListedExportedAndShown(t *testing.T) {
 			t.Error("figures that are no longer kept count as a change")
 		}
 		// Later notifications change nothing but one sentence.
-		var r daily.Report
+		var r dailyreport.Report
 		if err := d.Read.NewSelect().Model(&r).Where("day = '2026-11-20'").Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestTheMailOfAReportSaysTheSame(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Default(t)
 	seedReports(t, d)
-	r, err := daily.Find(t.Context(), d.Read, "2026-11-20", "")
+	r, err := dailyreport.Find(t.Context(), d.Read, "2026-11-20", "")
 	if err != nil {
 		t.Fatal(err)
 	}

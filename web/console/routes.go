@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
@@ -17,7 +17,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/dispute"
@@ -27,7 +27,7 @@ import (
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/sweep"
-	savedview "backstop/internal/view"
+	savedview "backstop/internal/savedview"
 	"backstop/views/figures"
 	"backstop/views/orders"
 	"backstop/views/search"
@@ -119,8 +119,8 @@ func (s *handlers) routes() []web.Route {
 		then("/orders/:order_no/unmask", console.UnmaskOrder, byID(web.OrderNo), s.unmaskOrder),
 		then("/orders/:order_no/resend", notify.ResendAct, resendable, showOrder),
 		do("/orders/:order_no/note", order.NoteAct, byID(web.OrderNo), ofOrder),
-		do("/orders/:order_no/query", advance.QueryAct, byID(web.OrderNo), ofOrder),
-		post("/orders/:order_no/propose", access.ProposeMoney, s.propose(desk.OfOrder, web.OrderNo)),
+		do("/orders/:order_no/query", orderquery.QueryAct, byID(web.OrderNo), ofOrder),
+		post("/orders/:order_no/propose", access.ProposeMoney, s.propose(decision.OfOrder, web.OrderNo)),
 		page("/callbacks", access.ViewCallbacks, serve(s, s.callbacks()), shown("webhook", text.Callbacks)),
 		page("/callbacks/:callback", access.ViewCallbacks, s.callbackPage, web.Menu{}),
 		then("/callbacks/:callback/unmask", console.UnmaskCallback, byRow("callback"), s.unmaskCallback),
@@ -129,8 +129,8 @@ func (s *handlers) routes() []web.Route {
 		then("/notifications/:notification/unmask", console.UnmaskNotification, s.notificationRef, s.unmaskNotification),
 		do("/notifications/:notification/resend", notify.ResendAct, s.deliveryRef, ofNotification),
 		page("/exceptions", access.ViewExceptions, serve(s, s.exceptions()), shown("wrench", text.Exceptions)),
-		then("/exceptions/:exception/query", advance.QueryAct, s.orderOfException, showException),
-		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.propose(desk.OfException, exceptionNo)),
+		then("/exceptions/:exception/query", orderquery.QueryAct, s.orderOfException, showException),
+		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.propose(decision.OfException, exceptionNo)),
 		page("/approvals", access.ViewExceptions, s.approvalsPage, shown("users", text.Approvals)),
 		page("/approvals/many", access.ViewExceptions, s.approveManyPage, web.Menu{}),
 		post("/approvals/many", access.ViewExceptions, s.approveMany),

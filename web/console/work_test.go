@@ -23,7 +23,7 @@ import (
 	"backstop/internal/base/waittest"
 	"backstop/internal/bulk"
 	"backstop/internal/console"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -488,7 +488,7 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 	wish := func(by, id, amount string) (*approval.Approval, error) {
 		op := number(t, h.DB, "SELECT id FROM operators WHERE name = 'the."+by+"'")
 		return h.Approvals.Propose(t.Context(), approval.Proposal{
-			Action: desk.Ignore, Object: desk.OfException, ObjectID: id, Reason: "our own payouts, seen elsewhere", Amount: amount,
+			Action: decision.Ignore, Object: decision.OfException, ObjectID: id, Reason: "our own payouts, seen elsewhere", Amount: amount,
 			By: act.Actor{Name: "operator:the." + by, ID: op, Role: by},
 		})
 	}

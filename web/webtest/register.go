@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
@@ -16,11 +16,11 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
-	"backstop/internal/desk"
+	"backstop/internal/decision"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/booking"
@@ -37,7 +37,7 @@ import (
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 	"backstop/internal/sweep"
-	"backstop/internal/view"
+	"backstop/internal/savedview"
 	"backstop/web"
 )
 
@@ -61,7 +61,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	o.Batches = bulk.New(bulk.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) },
 		Log: o.Log,
-	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch(), desk.Redrive(redriving.Batch(), sending.Batch()))...)
+	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch(), decision.Redrive(redriving.Batch(), sending.Batch()))...)
 	runner = bulk.NewRunner(o.Batches)
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
@@ -100,13 +100,13 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators,
 		Log: o.Log,
 	}, slices.Concat(
-		desk.Actions(desk.Options{
+		decision.Actions(decision.Options{
 			DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds,
 		}),
 		adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals(),
 		[]approval.Action{apply.Action(applying), o.Batches.Approval(), o.Refunds.Approval()},
 	)...)
-	o.Views = &view.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
+	o.Views = &savedview.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Pauses.Acts(),
@@ -150,11 +150,11 @@ func (nowhere) NotifyAt(context.Context, queue.Lane, time.Time, []queue.Nudge) e
 func (nowhere) Expire(context.Context, time.Time) error { return nil }
 
 // asking queries suppliers; none here can be queried.
-func (h *Site) asking(o *web.Options) *advance.Worker {
+func (h *Site) asking(o *web.Options) *orderquery.Worker {
 	if h.calls != nil {
-		return advance.New(advance.Options{DB: o.DB, Settings: o.Settings, Calls: h.calls, AskOnly: true})
+		return orderquery.New(orderquery.Options{DB: o.DB, Settings: o.Settings, Calls: h.calls, AskOnly: true})
 	}
-	calls := call.New(call.Options{DB: o.DB, Breakers: breaker.NewSupplierCache(o.DB, breaker.Policy{Failures: 5})})
+	calls := suppliercall.New(suppliercall.Options{DB: o.DB, Breakers: breaker.NewSupplierCache(o.DB, breaker.Policy{Failures: 5})})
 	h.calls = calls
-	return advance.New(advance.Options{DB: o.DB, Settings: o.Settings, Calls: calls, AskOnly: true})
+	return orderquery.New(orderquery.Options{DB: o.DB, Settings: o.Settings, Calls: calls, AskOnly: true})
 }

@@ -27,7 +27,7 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/callback"
 	"backstop/internal/fund/payout"
 	"backstop/internal/merchant"
@@ -141,7 +141,7 @@ type Site struct {
 	logMu    sync.Mutex
 	// Nudge gets the nudges after a commit.
 	Nudge func([]queue.Nudge)
-	calls *call.Caller
+	calls *suppliercall.Caller
 }
 
 // Declared keys.

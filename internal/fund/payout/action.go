@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
 
@@ -141,7 +141,7 @@ func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*approva
 	if !ok || at.Can().Payouter == nil || m.o.Calls == nil || p.FirstCallAt == nil {
 		return nil, nil
 	}
-	answer, done, err := m.call(ctx, p, at, call.PayoutQuery, nil)
+	answer, done, err := m.call(ctx, p, at, suppliercall.PayoutQuery, nil)
 	if err != nil { // nothing was asked
 		return nil, nil
 	}

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
@@ -77,7 +77,7 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	if p.FirstCallAt == nil {
 		return compensation.Result{}, false
 	}
-	answer, done, err := m.call(ctx, p, at, call.PayoutQuery, nil)
+	answer, done, err := m.call(ctx, p, at, suppliercall.PayoutQuery, nil)
 	if err != nil {
 		return m.uncalled(x, p, err), true
 	}
@@ -111,7 +111,7 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 		return m.noPayouter(x, nil)
 	}
 	if m.o.Calls.Down(at.ID) { // nothing is sent, so the payout is not marked as sent
-		return m.uncalled(x, nil, call.ErrDown)
+		return m.uncalled(x, nil, suppliercall.ErrDown)
 	}
 	out, err := m.submit(ctx, x.SubjectID, at)
 	if errors.Is(err, db.ErrStale) {
@@ -121,7 +121,7 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 		return compensation.Failed(err)
 	}
 	failpoint.Hit("payout_submitted")
-	answer, done, err := m.call(ctx, out.p, at, call.Payout, out.call)
+	answer, done, err := m.call(ctx, out.p, at, suppliercall.Payout, out.call)
 	if err != nil {
 		return m.unsent(ctx, x, out.p, &out.before, err)
 	}
@@ -256,7 +256,7 @@ type sending struct {
 type sent struct {
 	p      *Payout
 	before Payout
-	call   *call.Done
+	call   *suppliercall.Done
 	err    error
 }
 
@@ -278,7 +278,7 @@ func (m *Machine) sendAll(ctx context.Context, tx db.Tx, all []*sending) ([]sent
 		return nil, err
 	}
 	x, now, outs := m.begin(tx), m.DB.Now(), make([]sent, len(all))
-	var calls []call.Call
+	var calls []suppliercall.Call
 	var of []*sent
 	for i, s := range all {
 		p, out := rows[s.id], &outs[i]
@@ -300,7 +300,7 @@ func (m *Machine) sendAll(ctx context.Context, tx db.Tx, all []*sending) ([]sent
 		} else if err := x.do(p, booking.Cause{Actor: "backstop"}, Sent); err != nil {
 			return nil, err
 		}
-		calls, of = append(calls, callOf(p, s.at, call.Payout)), append(of, out)
+		calls, of = append(calls, callOf(p, s.at, suppliercall.Payout)), append(of, out)
 	}
 	if len(calls) == 0 {
 		return outs, nil
@@ -311,18 +311,18 @@ func (m *Machine) sendAll(ctx context.Context, tx db.Tx, all []*sending) ([]sent
 	return outs, x.Send(ctx)
 }
 
-func callOf(p *Payout, at supplier.Entry, op call.Op) call.Call {
-	return call.Call{To: at, Op: op, Reference: p.PayoutNo, Key: p.PayoutNo}
+func callOf(p *Payout, at supplier.Entry, op suppliercall.Op) suppliercall.Call {
+	return suppliercall.Call{To: at, Op: op, Reference: p.PayoutNo, Key: p.PayoutNo}
 }
 
 // call makes one call about a payout. Its account is opened for the call alone. begun is the
 // call's row if it is written already.
-func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op call.Op, begun *call.Done) (answer supplier.PayoutAnswer,
-	done *call.Done, err error,
+func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op suppliercall.Op, begun *suppliercall.Done) (answer supplier.PayoutAnswer,
+	done *suppliercall.Done, err error,
 ) {
 	can := at.Can()
 	ask := can.PayoutQuery
-	if op == call.Payout {
+	if op == suppliercall.Payout {
 		ask = can.Payout
 	}
 	what := supplier.Payout{No: p.PayoutNo, SupplierNo: p.SupplierPayoutNo, Amount: p.Amount, Currency: p.Currency}
@@ -338,9 +338,9 @@ func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op cal
 	to := callOf(p, at, op)
 	to.Begun = begun
 	done, err = m.o.Calls.Do(ctx, to,
-		func(ctx context.Context) (call.Said, error) {
+		func(ctx context.Context) (suppliercall.Said, error) {
 			answer, err = ask(ctx, what)
-			return call.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
+			return suppliercall.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
 		})
 	if err == nil && answer.State == "" { // a failure of the adapter
 		answer = supplier.PayoutAnswer{State: supplier.PayoutUnknown}
@@ -393,7 +393,7 @@ func (m *Machine) noPayouter(x compensation.Item, p *Payout) compensation.Result
 // uncalled returns the result of a call that was not made.
 func (m *Machine) uncalled(x compensation.Item, p *Payout, err error) compensation.Result {
 	d, _ := m.waitFor(p, x)
-	if errors.Is(err, call.ErrDown) {
+	if errors.Is(err, suppliercall.ErrDown) {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}
 	if field, ok := errors.AsType[*supplier.FieldError](err); ok {
@@ -403,7 +403,7 @@ func (m *Machine) uncalled(x compensation.Item, p *Payout, err error) compensati
 }
 
 // keep stores a call that changes nothing about the payout.
-func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation.Result) compensation.Result {
+func (m *Machine) keep(ctx context.Context, done *suppliercall.Done, result compensation.Result) compensation.Result {
 	if err := m.o.Calls.Keep(ctx, done); err != nil {
 		return compensation.Failed(err)
 	}

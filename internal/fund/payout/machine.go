@@ -10,7 +10,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger/fact"
@@ -19,7 +19,7 @@ import (
 // Options of a Machine.
 type Options struct {
 	booking.Deps
-	Calls *call.Caller // nil = this process calls no supplier
+	Calls *suppliercall.Caller // nil = this process calls no supplier
 	// Propose proposes a payout for approval by operators; Recall withdraws the proposal.
 	Propose func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
 	Recall  func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
@@ -33,7 +33,7 @@ type answered struct {
 	heard supplierAnswer
 	cause compensation.Cause
 	item  compensation.Item
-	done  *call.Done
+	done  *suppliercall.Done
 }
 
 // settled is what an answer led to.
@@ -43,7 +43,7 @@ type settled struct {
 }
 
 // settle applies an answer to a payout and stores the finished call in the same transaction.
-func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout, answer supplier.PayoutAnswer, done *call.Done,
+func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout, answer supplier.PayoutAnswer, done *suppliercall.Done,
 	queried bool,
 ) compensation.Result {
 	at, _ := m.Settings.Current().Suppliers.ByID(p.SupplierID)
@@ -60,7 +60,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout,
 
 // settleAll applies answers, each to a payout of its own.
 func (m *Machine) settleAll(ctx context.Context, tx db.Tx, all []*answered) ([]settled, error) {
-	ids, calls := make([]int64, len(all)), make([]*call.Done, len(all))
+	ids, calls := make([]int64, len(all)), make([]*suppliercall.Done, len(all))
 	for i, a := range all {
 		ids[i], calls[i] = a.id, a.done
 	}

@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
@@ -33,7 +33,7 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 		return compensation.Result{}, false
 	}
 	repeat := m.mayRepeat(r, at)
-	answer, done, err := m.call(ctx, r, at, call.RefundQuery)
+	answer, done, err := m.call(ctx, r, at, suppliercall.RefundQuery)
 	if err != nil {
 		return m.uncalled(ctx, x, r, err), true
 	}
@@ -71,14 +71,14 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 		return result
 	}
 	if m.o.Calls.Down(at.ID) { // nothing is sent, so the refund is not marked as submitted
-		return m.uncalled(ctx, x, r, call.ErrDown)
+		return m.uncalled(ctx, x, r, suppliercall.ErrDown)
 	}
 	r, err := m.submit(ctx, r.ID, at)
 	if err != nil {
 		return compensation.Failed(err)
 	}
 	failpoint.Hit("refund_submitted")
-	answer, done, err := m.call(ctx, r, at, call.Refund)
+	answer, done, err := m.call(ctx, r, at, suppliercall.Refund)
 	if err != nil {
 		return m.uncalled(ctx, x, r, err)
 	}
@@ -143,12 +143,12 @@ func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (r *R
 }
 
 // call makes one call about a refund.
-func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op call.Op) (answer supplier.RefundAnswer, done *call.Done,
+func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op suppliercall.Op) (answer supplier.RefundAnswer, done *suppliercall.Done,
 	err error,
 ) {
 	can := at.Can()
 	ask := can.RefundQuery
-	if op == call.Refund {
+	if op == suppliercall.Refund {
 		ask = can.Refund
 	}
 	what := supplier.Refund{
@@ -159,10 +159,10 @@ func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op cal
 	if m.o.CallbackURL != nil {
 		what.NotifyURL = m.o.CallbackURL(at.Code)
 	}
-	done, err = m.o.Calls.Do(ctx, call.Call{To: at, Op: op, OrderID: r.OrderID, OrderNo: r.OrderNo, Reference: r.RefundNo, Key: r.RefundNo},
-		func(ctx context.Context) (call.Said, error) {
+	done, err = m.o.Calls.Do(ctx, suppliercall.Call{To: at, Op: op, OrderID: r.OrderID, OrderNo: r.OrderNo, Reference: r.RefundNo, Key: r.RefundNo},
+		func(ctx context.Context) (suppliercall.Said, error) {
 			answer, err = ask(ctx, what)
-			return call.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
+			return suppliercall.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
 		})
 	if err == nil && answer.State == "" { // a failure of the adapter
 		answer = supplier.RefundAnswer{State: supplier.RefundUnknown}
@@ -177,14 +177,14 @@ func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, 
 		return m.settle(ctx, x, r, repeats{}, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
 	}
 	d, _ := m.waitFor(r, x)
-	if errors.Is(err, call.ErrDown) {
+	if errors.Is(err, suppliercall.ErrDown) {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}
 	return compensation.Later(compensation.Database, db.ErrorText(err)).Again(d)
 }
 
 // keep stores a call that changes nothing about the refund.
-func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation.Result) compensation.Result {
+func (m *Machine) keep(ctx context.Context, done *suppliercall.Done, result compensation.Result) compensation.Result {
 	if err := m.o.Calls.Keep(ctx, done); err != nil {
 		return compensation.Failed(err)
 	}
@@ -194,7 +194,7 @@ func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation
 // settle applies an answer to a refund and stores the finished call in the same transaction.
 // repeat is what a conclusion was drawn from. done is nil if no call was made.
 func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund, repeat repeats, answer supplier.RefundAnswer,
-	done *call.Done,
+	done *suppliercall.Done,
 ) (result compensation.Result) {
 	var committed func()
 	err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
@@ -230,7 +230,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 
 // decide adds the changes that an answer causes to a locked refund.
 func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, repeat repeats, answer supplier.RefundAnswer,
-	done *call.Done,
+	done *suppliercall.Done,
 ) (compensation.Result, error) {
 	c := booking.Cause{Actor: "supplier:" + x.m.SupplierName(r.SupplierID), Detail: answer.Word}
 	cause := compensation.SupplierUnknown

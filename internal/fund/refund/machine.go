@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
 	"backstop/internal/ledger/fact"
@@ -26,7 +26,7 @@ type Limits struct {
 // Options of a Machine.
 type Options struct {
 	booking.Deps
-	Calls *call.Caller // nil = this process calls no supplier
+	Calls *suppliercall.Caller // nil = this process calls no supplier
 	// Propose proposes a refund for approval by operators; Recall withdraws the proposal.
 	Propose func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
 	Recall  func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
@@ -194,15 +194,15 @@ func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier
 	}
 	var list supplier.RefundList
 	asked := m.DB.Now()
-	done, err := m.o.Calls.Do(ctx, call.Call{To: at, Op: call.RefundQuery, OrderNo: x.OrderNo, Reference: n.TradeNo},
-		func(ctx context.Context) (call.Said, error) {
+	done, err := m.o.Calls.Do(ctx, suppliercall.Call{To: at, Op: suppliercall.RefundQuery, OrderNo: x.OrderNo, Reference: n.TradeNo},
+		func(ctx context.Context) (suppliercall.Said, error) {
 			var err error
 			list, err = lister.Refunds(ctx, supplier.Refund{TradeNo: n.TradeNo, Currency: n.Currency})
 			status := "listed"
 			if list.Unknown {
 				status = string(supplier.RefundUnknown)
 			}
-			return call.Said{Exchange: list.Exchange, Status: status}, err
+			return suppliercall.Said{Exchange: list.Exchange, Status: status}, err
 		})
 	if err != nil {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(again)

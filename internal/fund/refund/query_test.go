@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/advance"
+	"backstop/internal/orderquery"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -21,7 +21,7 @@ func (k *till) queries(o *order.Order, total int64) {
 		a.Says.RefundTotal, a.Says.TotalAt = total, time.UnixMicro(k.DB.Now())
 		return a, nil
 	})
-	w := advance.New(advance.Options{
+	w := orderquery.New(orderquery.Options{
 		DB: k.DB, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Log: slog.New(slog.DiscardHandler), AskOnly: true,
 	})
 	if got, err := w.Ask(k.t.Context(), o.OrderNo); err != nil || got.Order.Status != order.Paid {

@@ -6,7 +6,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
 )
@@ -37,7 +37,7 @@ func (m *Machine) Live(ctx context.Context, r *Refund, succeeded bool) (*approva
 	if !ok || at.Can().Refunder == nil || m.o.Calls == nil {
 		return &approval.Live{At: m.DB.Now()}, nil
 	}
-	answer, done, err := m.call(ctx, r, at, call.RefundQuery)
+	answer, done, err := m.call(ctx, r, at, suppliercall.RefundQuery)
 	if err != nil { // nothing was asked
 		return &approval.Live{Answer: string(supplier.RefundUnknown), At: m.DB.Now()}, nil
 	}

@@ -17,7 +17,7 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
-	"backstop/internal/call"
+	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fee"
@@ -46,7 +46,7 @@ type Fixture struct {
 	M1, M2    *merchant.Merchant
 	// Fakes are the suppliers that can be queried, by code; Calls makes the calls.
 	Fakes map[string]*Fake
-	Calls *call.Caller
+	Calls *suppliercall.Caller
 	Steps payment.Steps
 }
 
@@ -117,7 +117,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		if o.InFlight == 0 {
 			o.InFlight = 8
 		}
-		f.Calls = call.New(call.Options{
+		f.Calls = suppliercall.New(suppliercall.Options{
 			DB: d, Breakers: breaker.NewSupplierCache(d, policy), InFlight: o.InFlight, Timeout: FakeTimeout,
 			Log: slog.New(slog.DiscardHandler),
 		})
