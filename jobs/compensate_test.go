@@ -112,7 +112,7 @@ func TestCompensationsRunByTaskAndByTick(t *testing.T) {
 func TestADeadCompensationIsAlerted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		j, _ := stuckJobs(t, d, compensation.DeadLetter(compensation.NotAskable, "no query"))
+		j, _ := stuckJobs(t, d, compensation.DeadLetter(compensation.NotQueryable, "no query"))
 		x := openStuck(t, d, 1)
 		waittest.Until(t, "it is dead", func() bool {
 			if err := j.compensations(t.Context()); err != nil {

@@ -23,12 +23,12 @@ func (j *Jobs) onOneNode(lease string, run func(context.Context) error) func(con
 	var until time.Time
 	return func(ctx context.Context) error {
 		if time.Until(until) < foldLease/2 {
-			asked := time.Now()
+			queried := time.Now()
 			mine, err := j.o.DB.Lease(ctx, lease, foldLease)
 			if err != nil || !mine {
 				return err
 			}
-			until = asked.Add(foldLease)
+			until = queried.Add(foldLease)
 		}
 		return run(ctx)
 	}

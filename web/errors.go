@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
@@ -17,7 +16,6 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
@@ -29,11 +27,13 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/pause"
 	"backstop/internal/payment"
-	"backstop/internal/stock"
-	"backstop/internal/sweep"
 	"backstop/internal/savedview"
+	"backstop/internal/stock"
+	"backstop/internal/suppliercall"
+	"backstop/internal/sweep"
 	"backstop/views/ui"
 
 	"github.com/gofiber/fiber/v2"
@@ -132,7 +132,7 @@ var domainErrors = []struct {
 	field  string
 	zh     string // for a person at a form; "" = what its kind of error says
 }{
-	{orderquery.ErrCannotAsk, http.StatusConflict, "cannot_be_asked", "", ""},
+	{orderquery.ErrCannotQuery, http.StatusConflict, "cannot_be_asked", "", ""},
 	{alert.ErrRule, http.StatusUnprocessableEntity, "invalid_rule", "", ""},
 	{act.ErrNotFound, http.StatusNotFound, "not_found", "", ""},
 	{act.ErrChanged, http.StatusConflict, "changed", "", "内容已变更：请重新查看"},

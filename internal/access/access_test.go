@@ -419,15 +419,15 @@ func TestScopesOfTokens(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tokens := NewTokens(d, sealtest.Ring(t, 1))
 		for _, c := range []struct {
-			name, asked, text string
-			monitor, control  bool
+			name, queried, text string
+			monitor, control    bool
 		}{
 			{"a-reader", "monitor", "monitor", true, false},
 			{"b-both", "control, monitor,monitor", "monitor,control", true, true},
 			{"c-actor", "control", "control", false, true},
 			{"c-compensates", "compensate,monitor", "monitor,compensate", true, false},
 		} {
-			if _, err := tokens.Add(t.Context(), c.name, c.asked); err != nil {
+			if _, err := tokens.Add(t.Context(), c.name, c.queried); err != nil {
 				t.Fatal(err)
 			}
 			rows, err := tokens.List(t.Context())

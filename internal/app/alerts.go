@@ -48,7 +48,7 @@ func (a *App) alerts() (jobs.Alerts, error) {
 		Merchant: a.merchantName,
 		Awaited: func(ctx context.Context, supplierID int64) money.Totals {
 			ids, args := report.AwaitedOf(supplierID)
-			all, _ := report.CountAsked(ctx, a.db, ids, args) // on an error the alert goes out without its money
+			all, _ := report.CountQueried(ctx, a.db, ids, args) // on an error the alert goes out without its money
 			return all.Sums
 		},
 	}, err
@@ -95,7 +95,7 @@ func (a *App) supplierState(ctx context.Context, code string) (*alert.Supplier, 
 		x.Since, x.Failures = c.At, c.Failures
 	}
 	ids, args := report.AwaitedOf(s.ID)
-	all, err := report.CountAsked(ctx, a.db, ids, args)
+	all, err := report.CountQueried(ctx, a.db, ids, args)
 	x.Orders, x.More, x.Sums = all.Orders, all.More, all.Sums
 	return x, err
 }
@@ -198,7 +198,7 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "stuck", Value: late.Late})
 	}
 	ids, args := report.NoResult(a.db.Now())
-	if stuck, err := report.CountAsked(ctx, a.db, ids, args); err == nil {
+	if stuck, err := report.CountQueried(ctx, a.db, ids, args); err == nil {
 		all = append(all, alert.Reading{Rule: alert.StuckOrders, Subject: "orders", Value: stuck.Orders * 100, Sums: stuck.Sums})
 	}
 	all = append(all, a.readSettings()...)

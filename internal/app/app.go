@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/orderquery"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
@@ -28,7 +27,6 @@ import (
 	"backstop/internal/base/trace"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/suppliercall"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
@@ -39,13 +37,15 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
+	"backstop/internal/orderquery"
 	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/sandbox"
+	"backstop/internal/savedview"
 	"backstop/internal/settings"
 	"backstop/internal/settings/apply"
+	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
-	"backstop/internal/savedview"
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
@@ -174,7 +174,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.db.Uses(ctx, now.Version, now.Unreadable()); err != nil {
 		return err
 	}
-	// Tasks arrive before the first tick, so pauses and open breakers must be read first.
+	// queries arrive before the first tick, so pauses and open breakers must be read first.
 	a.pauses = pause.New(a.db)
 	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
 	a.breakers.Closes = a.resendWhenBack
@@ -343,9 +343,9 @@ func (a *App) build() {
 			Query: c.QuerySteps,
 			Close: c.CloseSteps,
 		},
-		Grace: c.ClosingGrace, InFlight: c.SupplierInFlight, Log: a.o.Log, AskOnly: !a.o.Roles.Worker, Stuck: a.rerunStuck,
+		Grace: c.ClosingGrace, InFlight: c.SupplierInFlight, Log: a.o.Log, QueryOnly: !a.o.Roles.Worker, Stuck: a.rerunStuck,
 	})
-	a.processor.AskBy(a.askSoon)
+	a.processor.QueryBy(a.querySoon)
 	if a.o.Roles.Worker {
 		a.compensations = compensation.NewRunner(compensation.Options{
 			DB: a.db, Kinds: a.compensationKinds(), Schedule: a.compensateSchedule(), Concurrency: c.CompensateConcurrency,
@@ -382,8 +382,8 @@ func (a *App) build() {
 	}
 }
 
-// askSoon passes orders to the worker of this process, or to those of others.
-func (a *App) askSoon(due []payment.Moment) {
+// querySoon passes orders to the worker of this process, or to those of others.
+func (a *App) querySoon(due []payment.Moment) {
 	if a.o.Roles.Worker {
 		a.advance.Offer(due)
 		return

@@ -98,7 +98,7 @@ func (a *App) openRefunds(out *egress.Client, books booking.Deps) {
 			return a.approvals.Recall(ctx, tx, id, merchant)
 		},
 		Query: func(ctx context.Context, orderNo string) {
-			if _, err := a.advance.Ask(ctx, orderNo); err != nil {
+			if _, err := a.advance.Query(ctx, orderNo); err != nil {
 				a.o.Log.Debug("an order could not be queried for a refund's payment", "order", orderNo, "error", err)
 			}
 		},

@@ -158,7 +158,7 @@ func (a *App) desk(operators *access.Operators) *approval.Desk {
 // package that owns its effect and list it here.
 func (a *App) actions() []approval.Action {
 	return slices.Concat(
-		decision.Actions(decision.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance, Refunds: a.refunds}),
+		decision.Actions(decision.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Querier: a.advance, Refunds: a.refunds}),
 		adjust.Actions(a.db, a.ledger),
 		a.payouts.Approvals(),
 		[]approval.Action{apply.Action(a.applies), a.batches.Approval(), a.refunds.Approval()},

@@ -7,14 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"backstop/internal/orderquery"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/compensation/rerun"
@@ -23,9 +21,11 @@ import (
 	"backstop/internal/fund/refund"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/pause"
 	"backstop/internal/recipient"
 	"backstop/internal/settings"
+	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
 )
 
@@ -37,7 +37,7 @@ func (a *App) compensationKinds() []compensation.Kind {
 			refund.Op: a.refunds.Subject(), refund.NoticeOp: a.refunds.Notices(),
 			payout.Op: a.payouts.Subject(),
 		}),
-		rerun.Kind(asker{a.db, a.advance}),
+		rerun.Kind(querier{a.db, a.advance}),
 	}
 }
 
@@ -76,17 +76,17 @@ func (a *App) requery(w *db.Writes, o *order.Order, supplierID int64) {
 	rerun.Doubtful(w, a.db, a.compensateSchedule(), o, supplierID)
 }
 
-// asker queries suppliers about orders for compensations.
-type asker struct {
+// querier queries suppliers about orders for compensations.
+type querier struct {
 	db      *db.DB
 	advance *orderquery.Worker
 }
 
-// Ask implements rerun.Asker.
-func (a asker) Ask(ctx context.Context, orderID int64) compensation.Result {
-	x, err := a.advance.AskOpen(ctx, orderID)
+// Query implements rerun.Querier.
+func (a querier) Query(ctx context.Context, orderID int64) compensation.Result {
+	x, err := a.advance.QueryOpen(ctx, orderID)
 	if err != nil {
-		return unasked(err)
+		return unqueried(err)
 	}
 	text := "the supplier says " + string(x.State)
 	r := compensation.Later(orderquery.CauseOf(x.Exchange.Class), text)
@@ -97,26 +97,26 @@ func (a asker) Ask(ctx context.Context, orderID int64) compensation.Result {
 	return r
 }
 
-// AskClosed implements rerun.Asker. Money that came has become an exception by then.
-func (a asker) AskClosed(ctx context.Context, orderID int64) compensation.Result {
+// QueryClosed implements rerun.Querier. Money that came has become an exception by then.
+func (a querier) QueryClosed(ctx context.Context, orderID int64) compensation.Result {
 	o, err := order.ByID(ctx, a.db.Read, orderID)
 	if err != nil {
-		return unasked(err)
+		return unqueried(err)
 	}
-	x, err := a.advance.Ask(ctx, o.OrderNo)
+	x, err := a.advance.Query(ctx, o.OrderNo)
 	if err != nil {
-		return unasked(err)
+		return unqueried(err)
 	}
 	return compensation.Succeeded("the supplier says " + string(x.State)).WithCall(x.Call)
 }
 
-// unasked is the result if the supplier gave no answer.
-func unasked(err error) compensation.Result {
+// unqueried is the result if the supplier gave no answer.
+func unqueried(err error) compensation.Result {
 	switch {
 	case errors.Is(err, order.ErrNotFound):
 		return compensation.DeadLetter(compensation.Payload, err.Error())
-	case errors.Is(err, orderquery.ErrCannotAsk):
-		return compensation.DeadLetter(compensation.NotAskable, err.Error())
+	case errors.Is(err, orderquery.ErrCannotQuery):
+		return compensation.DeadLetter(compensation.NotQueryable, err.Error())
 	case errors.Is(err, orderquery.ErrOver):
 		return compensation.AlreadyDone(err.Error())
 	case errors.Is(err, suppliercall.ErrDown):

@@ -19,14 +19,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// asked is an action that makes a call for each delivery, outside any transaction.
-type asked struct {
+// queried is an action that makes a call for each delivery, outside any transaction.
+type queried struct {
 	mu    sync.Mutex
 	calls map[int64]int
 	says  func(n int) bulk.Result // of the n-th call
 }
 
-func (a *asked) action() bulk.Action {
+func (a *queried) action() bulk.Action {
 	a.calls = map[int64]int{}
 	return bulk.Action{
 		Name: "query", Object: "delivery",
@@ -48,8 +48,8 @@ func (a *asked) action() bulk.Action {
 	}
 }
 
-// ask plans and starts calls for n rows, which need not exist.
-func (k *desk) ask(n int) *bulk.Batch {
+// query plans and starts calls for n rows, which need not exist.
+func (k *desk) query(n int) *bulk.Batch {
 	k.Helper()
 	ids := make([]int64, n)
 	for i := range ids {
@@ -152,9 +152,9 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		fails := &asked{says: func(n int) bulk.Result { return bulk.Result{Failed: n%4 == 0, Cause: "supplier_timeout"} }}
+		fails := &queried{says: func(n int) bulk.Result { return bulk.Result{Failed: n%4 == 0, Cause: "supplier_timeout"} }}
 		k := open(t, d, fails.action())
-		p := k.ask(400)
+		p := k.query(400)
 		if err := k.RunNow(t.Context(), p.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 		}
 		fails.says = func(n int) bulk.Result { return bulk.Result{Failed: n%8 == 0, Cause: "supplier_timeout"} }
 		clear(fails.calls)
-		p = k.ask(400)
+		p = k.query(400)
 		if err := k.RunNow(t.Context(), p.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -197,10 +197,10 @@ func stopped(t *testing.T, d *db.DB) (all []*bulk.Batch, err error) {
 func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		answers := &asked{says: func(int) bulk.Result { return bulk.Result{Cause: "paid"} }}
+		answers := &queried{says: func(int) bulk.Result { return bulk.Result{Cause: "paid"} }}
 		action := answers.action()
 		k := open(t, d, action)
-		p := k.ask(300)
+		p := k.query(300)
 		node := k.node(d, func(int64) bool {
 			answers.mu.Lock()
 			defer answers.mu.Unlock()
@@ -237,7 +237,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 		pauses := new(pauseHook)
 		d.DB = d.DB.WithQueryHook(pauses)
 		hold := make(chan struct{})
-		slow := &asked{}
+		slow := &queried{}
 		action := slow.action()
 		action.Call = func(_ context.Context, s act.Subject) bulk.Result {
 			slow.mu.Lock()
@@ -247,7 +247,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 			return bulk.Result{Cause: "paid"}
 		}
 		k := open(t, d, action)
-		p := k.ask(100)
+		p := k.query(100)
 		ended := make(chan error, 1)
 		go func() { ended <- k.RunNow(context.Background(), p.ID) }()
 		begun := func() int {

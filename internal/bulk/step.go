@@ -256,7 +256,7 @@ func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row)
 	}()
 	var calls sync.WaitGroup
 	slots := make(chan struct{}, callsAtOnce)
-	asked := make([]bool, len(acts))
+	queried := make([]bool, len(acts))
 	for i, e := range acts {
 		select {
 		case slots <- struct{}{}:
@@ -265,7 +265,7 @@ func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row)
 		if goes.Err() != nil || b.o.Down != nil && e.now.SupplierID != 0 && b.o.Down(e.now.SupplierID) {
 			break
 		}
-		asked[i] = true
+		queried[i] = true
 		calls.Go(func() {
 			defer func() { <-slots }()
 			state, r := RowDone, a.Call(ctx, *e.now)
@@ -279,7 +279,7 @@ func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row)
 	stop()
 	<-watched
 	for i, e := range acts {
-		if !asked[i] {
+		if !queried[i] {
 			all = slices.DeleteFunc(all, func(x *end) bool { return x == e })
 		}
 	}

@@ -6,29 +6,29 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/orderquery"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/rerun"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
 
-// asked queries about orders as the program does.
-type asked struct{ *orderquery.Worker }
+// queried queries about orders as the program does.
+type queried struct{ *orderquery.Worker }
 
-func (a asked) Ask(ctx context.Context, orderID int64) compensation.Result {
-	if _, err := a.AskOpen(ctx, orderID); err != nil {
+func (a queried) Query(ctx context.Context, orderID int64) compensation.Result {
+	if _, err := a.QueryOpen(ctx, orderID); err != nil {
 		return compensation.Failed(err)
 	}
 	return compensation.Succeeded("")
 }
 
-func (a asked) AskClosed(ctx context.Context, orderID int64) compensation.Result {
-	return a.Ask(ctx, orderID)
+func (a queried) QueryClosed(ctx context.Context, orderID int64) compensation.Result {
+	return a.Query(ctx, orderID)
 }
 
 // twoReadings verifies a form by its last parameter, and refuses signed values with two readings.
@@ -84,9 +84,9 @@ func TestASignedCallbackWithTwoReadingsIsQueriedAtOnce(t *testing.T) {
 		}
 		fakes["f1"].Says(supplier.AnswerPaid)
 		w := orderquery.New(orderquery.Options{
-			DB: d, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Log: slog.New(slog.DiscardHandler), AskOnly: true,
+			DB: d, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Log: slog.New(slog.DiscardHandler), QueryOnly: true,
 		})
-		if got := rerun.Kind(asked{w}).Run(t.Context(), x); !got.IsDone() {
+		if got := rerun.Kind(queried{w}).Run(t.Context(), x); !got.IsDone() {
 			t.Errorf("the query: %+v", got)
 		}
 		f.Want(t, 1, "SELECT count(*) FROM orders WHERE id = ? AND status = 'paid'", o.ID)

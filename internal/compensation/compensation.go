@@ -36,13 +36,13 @@ const (
 	Database            Cause = "database"             // the write to the database failed
 	Payload             Cause = "payload"              // the payload cannot be parsed
 	Poison              Cause = "poison"               // it crashes the program
-	NotAskable          Cause = "not_askable"          // the supplier has no query
+	NotQueryable        Cause = "not_askable"          // the supplier has no query
 )
 
 // Causes lists all causes.
 var Causes = []Cause{
 	SupplierUnknown, SupplierRefused, SupplierTimeout, SupplierSignature, MerchantUnreachable, Database, Payload, Poison,
-	NotAskable,
+	NotQueryable,
 }
 
 // Kinds of subject.

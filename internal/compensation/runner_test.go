@@ -285,7 +285,7 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
-			return compensation.DeadLetter(compensation.NotAskable, "no query")
+			return compensation.DeadLetter(compensation.NotQueryable, "no query")
 		})
 		refuse := []string{"CREATE TRIGGER full BEFORE INSERT ON exceptions BEGIN SELECT RAISE(ABORT, 'full'); END"}
 		allow := "DROP TRIGGER full"

@@ -152,7 +152,7 @@ func TestAlertsLeadToTheOrdersThatTheyCount(t *testing.T) {
 		exec("UPDATE orders SET status = ? WHERE id = ?", order.Closing, all[4].ID)
 		check := func(word, value string, ids string, args []any, want ...*order.Order) {
 			t.Helper()
-			counted, err := report.CountAsked(t.Context(), d, ids, args)
+			counted, err := report.CountQueried(t.Context(), d, ids, args)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,8 +54,8 @@ func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
 		for _, status := range []order.Status{order.Closed, order.Failed} {
 			o := k.order(status, "f1")
 			x, of := mismatch(o)
-			if asks := k.offered(x, decision.AcceptAmount); asks["late"] != "boolean" {
-				t.Errorf("of one that is %s it asks %v", status, asks)
+			if queries := k.offered(x, decision.AcceptAmount); queries["late"] != "boolean" {
+				t.Errorf("of one that is %s it asks %v", status, queries)
 			}
 			refused("not said to be late", of(`{"amount":2100}`))
 			a := k.decided(of(`{"amount":2100,"late":true}`))
@@ -69,8 +69,8 @@ func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
 		k.Want(t, 6, "SELECT sold FROM skus")
 		open := k.order(order.Paying, "f1")
 		x, of := mismatch(open)
-		if asks := k.offered(x, decision.AcceptAmount); asks == nil || asks["late"] != "" {
-			t.Errorf("of an open one it asks %v", asks)
+		if queries := k.offered(x, decision.AcceptAmount); queries == nil || queries["late"] != "" {
+			t.Errorf("of an open one it asks %v", queries)
 		}
 		refused("not late", of(`{"amount":2100,"late":true}`))
 

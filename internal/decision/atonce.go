@@ -21,14 +21,14 @@ var OneByOne = []string{Query, Resend, Rerun, RetryNow}
 // AtOnce returns the acts that apply to an exception in its current state. askable = its
 // order's supplier can be queried. waiting counts its runnable compensations, of one kind or
 // ("") of all.
-func AtOnce(x *exception.Item, askable bool, waiting func(kind string) int, may func(access.Permission) bool) (offers []approval.Offer) {
+func AtOnce(x *exception.Item, queryable bool, waiting func(kind string) int, may func(access.Permission) bool) (offers []approval.Offer) {
 	rerun := waiting(compensation.Rerun)
 	for _, a := range []struct {
 		name  string
 		fits  bool
 		needs access.Permission
 	}{
-		{Query, askable, access.QueryOrders},
+		{Query, queryable, access.QueryOrders},
 		{Resend, x.Kind == exception.NotifyExhausted && x.OrderNo != "", access.Resend},
 		{Rerun, rerun > 0, access.RunCompensations},
 		{RetryNow, waiting("") > rerun, access.RunCompensations},

@@ -11,7 +11,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
@@ -19,6 +18,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/fund/refund"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -50,10 +50,10 @@ const (
 	OfOrder     = "order"
 )
 
-// Asker queries suppliers; see orderquery.Worker.
-type Asker interface {
-	Ask(ctx context.Context, orderNo string) (orderquery.Answer, error)
-	AskReference(ctx context.Context, supplierID int64, orderNo string, ref supplier.Ref) (orderquery.Answer, error)
+// Querier queries suppliers; see orderquery.Worker.
+type Querier interface {
+	Query(ctx context.Context, orderNo string) (orderquery.Answer, error)
+	QueryReference(ctx context.Context, supplierID int64, orderNo string, ref supplier.Ref) (orderquery.Answer, error)
 }
 
 // Options of the decisions.
@@ -61,7 +61,7 @@ type Options struct {
 	DB       *db.DB
 	Settings *settings.Store
 	Payments *payment.Processor
-	Asker    Asker
+	Querier  Querier
 	Refunds  *refund.Machine
 }
 

@@ -32,7 +32,7 @@ type attachParams struct {
 func (d *desk) ofMoney() []approval.Action {
 	return []approval.Action{
 		{
-			Name: AcceptLate, Ask: d.askMessage, Lock: d.lockOrder,
+			Name: AcceptLate, Ask: d.queryMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
 				return s.Exception.Kind == exception.LatePayment && s.Order != nil &&
 					(s.Order.Status == order.Closed || s.Order.Status == order.Failed)
@@ -41,7 +41,7 @@ func (d *desk) ofMoney() []approval.Action {
 		},
 		{
 			Name: AcceptAmount, Params: act.ParamsOf[amountParams](),
-			Check: checkAmount, Ask: d.askMessage, Lock: d.lockOrder,
+			Check: checkAmount, Ask: d.queryMessage, Lock: d.lockOrder,
 			Asks: func(s act.Subject, field string) bool {
 				return field != "late" || !s.Value.(*Subject).Order.Status.Open()
 			},
@@ -52,7 +52,7 @@ func (d *desk) ofMoney() []approval.Action {
 		},
 		{
 			Name: Attach, Params: act.ParamsOf[attachParams](), Check: checkAttach,
-			Ask: d.askMessage, Lock: d.lockOrder,
+			Ask: d.queryMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
 				return s.Exception.Kind == exception.UnknownOrder && s.Exception.Payload != "" && held(s)
 			}),

@@ -12,7 +12,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
@@ -23,6 +22,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/fund/refund"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/settings"
@@ -75,10 +75,10 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	k.Fakes["f1"].Says(supplier.AnswerNotFound)
 	worker := orderquery.New(orderquery.Options{
 		DB: d, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Steps: steps,
-		Log: slog.New(slog.DiscardHandler), AskOnly: true,
+		Log: slog.New(slog.DiscardHandler), QueryOnly: true,
 	})
 	k.keys = sealtest.Ring(t, 1)
-	k.actions = decision.Actions(decision.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Asker: worker, Refunds: k.refunds})
+	k.actions = decision.Actions(decision.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Querier: worker, Refunds: k.refunds})
 	for i := range k.actions {
 		run := k.actions[i].Run
 		k.actions[i].Run = func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {

@@ -6,34 +6,34 @@ import (
 	"time"
 
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
 	"backstop/internal/approval"
-	"backstop/internal/suppliercall"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
-// asking is an Action's Ask.
-type asking = func(ctx context.Context, s act.Subject, params any) (*approval.Live, error)
+// querying is an Action's Ask.
+type querying = func(ctx context.Context, s act.Subject, params any) (*approval.Live, error)
 
-// askOrder queries the order; contradicts says which answers rule the decision out.
-func (d *desk) askOrder(contradicts func(orderquery.Answer) bool) asking {
+// queryOrder queries the order; contradicts says which answers rule the decision out.
+func (d *desk) queryOrder(contradicts func(orderquery.Answer) bool) querying {
 	return func(ctx context.Context, s act.Subject, _ any) (*approval.Live, error) {
-		answer, err := d.o.Asker.Ask(ctx, s.ID)
+		answer, err := d.o.Querier.Query(ctx, s.ID)
 		return d.live(answer, err, contradicts)
 	}
 }
 
-// askMessage queries the payment of an exception's message, by the reference in the message:
+// queryMessage queries the payment of an exception's message, by the reference in the message:
 // the order may have another one by now, or there may be no order.
-func (d *desk) askMessage(ctx context.Context, s act.Subject, _ any) (*approval.Live, error) {
+func (d *desk) queryMessage(ctx context.Context, s act.Subject, _ any) (*approval.Live, error) {
 	about := s.Value.(*Subject)
 	m, err := d.message(ctx, d.o.DB.Read, about)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := d.o.Asker.AskReference(ctx, m.Supplier.ID, about.orderNo(), supplier.Ref{
+	answer, err := d.o.Querier.QueryReference(ctx, m.Supplier.ID, about.orderNo(), supplier.Ref{
 		Reference: m.Content.OrderRef, Amount: m.Content.Amount, Currency: m.Content.Currency, StartedAt: startOf(about),
 	})
 	return d.live(answer, err, saysRefunded(m))
@@ -52,7 +52,7 @@ func startOf(s *Subject) time.Time {
 func (d *desk) live(answer orderquery.Answer, err error, contradicts func(orderquery.Answer) bool) (*approval.Live, error) {
 	now := d.o.DB.Now()
 	switch {
-	case errors.Is(err, orderquery.ErrCannotAsk):
+	case errors.Is(err, orderquery.ErrCannotQuery):
 		return &approval.Live{At: now}, nil
 	case errors.Is(err, suppliercall.ErrDown):
 		return &approval.Live{Answer: string(supplier.AnswerUnknown), At: now}, nil

@@ -30,13 +30,13 @@ func (d *desk) ofOrders() []approval.Action {
 	return []approval.Action{
 		{
 			Name: MarkPaid, Evidence: true, Params: act.ParamsOf[paidParams](),
-			Check: checkPaid, Ask: d.askOrder(saysUnpaid), Run: d.markPaid,
+			Check: checkPaid, Ask: d.queryOrder(saysUnpaid), Run: d.markPaid,
 		},
 		{
-			Name: ForceClosed, Evidence: true, Ask: d.askOrder(saysMoney), Run: d.force(order.Closed),
+			Name: ForceClosed, Evidence: true, Ask: d.queryOrder(saysMoney), Run: d.force(order.Closed),
 		},
 		{
-			Name: ForceFailed, Evidence: true, Ask: d.askOrder(saysMoney), Run: d.force(order.Failed),
+			Name: ForceFailed, Evidence: true, Ask: d.queryOrder(saysMoney), Run: d.force(order.Failed),
 		},
 		{
 			Name: Refund, Always: true, Params: act.ParamsOf[refundParams](),

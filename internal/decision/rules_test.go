@@ -118,8 +118,8 @@ func amountOf(trade string) int {
 	return price
 }
 
-// asks reports whether the supplier is queried before the action.
-func asks(action string) bool {
+// queries reports whether the supplier is queried before the action.
+func queries(action string) bool {
 	return !slices.Contains([]string{decision.OweBack, decision.ResolvedElsewhere, decision.Ignore}, action)
 }
 
@@ -189,10 +189,10 @@ func (r *rules) versionOf(object int) int {
 	return r.issues[object].version
 }
 
-// askedFor queries the supplier, if the action does, confirms the answer, and reports whether
+// queriedFor queries the supplier, if the action does, confirms the answer, and reports whether
 // the decision may go on.
-func (r *rules) askedFor(action string, object int, says string, unverified bool) bool {
-	if !asks(action) {
+func (r *rules) queriedFor(action string, object int, says string, unverified bool) bool {
+	if !queries(action) {
 		return true
 	}
 	if says == "paid" {
@@ -221,17 +221,17 @@ func (r *rules) propose(s step) bool {
 	if !mayPropose(p.role, s.action, money) || !r.fits(s.action, s.object) {
 		return false
 	}
-	if !r.askedFor(s.action, s.object, s.says, s.unverified) || p.disabled || !r.fits(s.action, s.object) {
+	if !r.queriedFor(s.action, s.object, s.says, s.unverified) || p.disabled || !r.fits(s.action, s.object) {
 		return false
 	}
 	second := money || s.action != decision.Ignore && s.action != decision.ResolvedElsewhere
 	alone := second && r.ofOne && (r.atStake(s.object) <= soloLimit || r.mistake == "solo")
-	if second = second && !alone; alone && s.unverified && asks(s.action) && p.role != access.Lead {
+	if second = second && !alone; alone && s.unverified && queries(s.action) && p.role != access.Lead {
 		return false
 	}
 	d := &verdict{
 		alone: alone, action: s.action, object: s.object, maker: s.by, role: p.role, state: approval.Waiting,
-		unverified: s.unverified && asks(s.action), second: second,
+		unverified: s.unverified && queries(s.action), second: second,
 	}
 	if second && !slices.ContainsFunc([]string{"finance", "lead", "lead2", "ops"}, func(name string) bool {
 		c := r.people[name]

@@ -262,13 +262,13 @@ func (r *rules) drawProposal(t *rapid.T, s *step, proper bool) {
 	}
 	x := all[(rapid.IntRange(0, 1<<16).Draw(t, "what")*31+len(r.decisions)*7)%len(all)] // small numbers are drawn most
 	s.object, s.action = x.object, x.action
-	s.unverified = asks(s.action) && rapid.Bool().Draw(t, "unverified")
+	s.unverified = queries(s.action) && rapid.Bool().Draw(t, "unverified")
 	s.says = r.drawAnswer(t, s.action, s.unverified, proper)
 }
 
 // drawAnswer draws the answer to the query of an action, which need not be true.
 func (r *rules) drawAnswer(t *rapid.T, action string, unverified, proper bool) string {
-	if !asks(action) {
+	if !queries(action) {
 		return ""
 	}
 	says := []string{"unknown", "not_found", "paying", "paid"}

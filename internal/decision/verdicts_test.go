@@ -43,7 +43,7 @@ func (r *rules) approve(s step, again bool) bool {
 	if !s.hash || r.versionOf(d.object) != version && !is("version") && !is("twice") {
 		return false
 	}
-	if !r.askedFor(d.action, d.object, s.says, d.unverified) && !is("lies") {
+	if !r.queriedFor(d.action, d.object, s.says, d.unverified) && !is("lies") {
 		return false
 	}
 	maker := r.people[d.maker]
@@ -109,7 +109,7 @@ func (r *rules) run(n int, d *verdict, s step) {
 	r.effects = append(r.effects, effect{
 		decision: n, checker: by, makerRole: maker.role, makerAway: maker.disabled, checkerRole: checker.role,
 		checkerAway: checker.disabled,
-		version:     r.versionOf(d.object), approved: want, late: d.late && !again, contradicted: asks(d.action) &&
+		version:     r.versionOf(d.object), approved: want, late: d.late && !again, contradicted: queries(d.action) &&
 			!r.agrees(d.action, s.says),
 		solo: d.alone && (!r.ofOne || r.atStake(d.object) > soloLimit),
 	})

@@ -386,11 +386,11 @@ func TestKilledAtAnyPointOfAPayoutItArrivesOnce(t *testing.T) {
 		for round := range payoutKills() / 2 { // the other half on the other engine
 			point, supplier := payoutPoints[(first+round)%len(payoutPoints)], payoutSuppliers[rng.IntN(len(payoutSuppliers))]
 			w.start(point)
-			ask := func() (answer, error) {
+			create := func() (answer, error) {
 				return w.do(http.MethodPost, payoutsTo, payoutKey, nil, payoutOf(fmt.Sprintf("p-%d", round), supplier,
 					600)) // the balance suffices for all
 			}
-			_, _ = ask() // its answer may be lost
+			_, _ = create() // its answer may be lost
 			w.died()
 			if round%2 == 1 {
 				w.redis.Flush()
@@ -398,7 +398,7 @@ func TestKilledAtAnyPointOfAPayoutItArrivesOnce(t *testing.T) {
 			w.start("")
 			restarted := time.Now()
 			tr := newTraffic(w)
-			got, ok := tr.insist("payout", ask, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
+			got, ok := tr.insist("payout", create, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
 			if !ok {
 				t.Fatalf("killed at %s: %v", point, tr.unexpected)
 			}

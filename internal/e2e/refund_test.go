@@ -132,10 +132,10 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 			point, supplier := refundPoints[(first+round)%len(refundPoints)], simulated[rng.IntN(len(simulated))]
 			w.start(point)
 			no := a.paidAt(fmt.Sprintf("kill-%d", round), supplier)
-			ask := func() (answer, error) {
+			create := func() (answer, error) {
 				return w.do(http.MethodPost, "/api/v1/orders/"+no+"/refunds", apiKey, nil, refundOf(fmt.Sprintf("r-%d", round), 700))
 			}
-			_, _ = ask() // its answer may be lost
+			_, _ = create() // its answer may be lost
 			w.died()
 			if round%2 == 1 {
 				w.redis.Flush()
@@ -143,7 +143,7 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 			w.start("")
 			restarted := time.Now()
 			tr := newTraffic(w)
-			got, ok := tr.insist("refund", ask, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
+			got, ok := tr.insist("refund", create, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
 			if !ok {
 				t.Fatalf("killed at %s: %v", point, tr.unexpected)
 			}
@@ -179,8 +179,8 @@ func TestOpenRefundsEndWithinAMinuteOfTheLastKill(t *testing.T) {
 		}
 		tr := newTraffic(w)
 		numbers := make([]string, refunds)
-		var asked sync.WaitGroup
-		ask := func(from, to int) {
+		var created sync.WaitGroup
+		create := func(from, to int) {
 			for i := from; i < to; i++ {
 				got, _ := tr.insist("refund", func() (answer, error) {
 					return w.do(http.MethodPost, "/api/v1/orders/"+orders[i]+"/refunds", apiKey, nil, refundOf(fmt.Sprintf("open-%d", i), 700))
@@ -189,13 +189,13 @@ func TestOpenRefundsEndWithinAMinuteOfTheLastKill(t *testing.T) {
 			}
 		}
 		for kill := range kills {
-			asked.Go(func() { ask(kill*refunds/kills, (kill+1)*refunds/kills) })
+			created.Go(func() { create(kill*refunds/kills, (kill+1)*refunds/kills) })
 			time.Sleep(time.Duration(20+moment.IntN(300)) * time.Millisecond) // at a moment that nothing chooses
 			w.kill()
 			w.start("")
 		}
 		killed := time.Now()
-		asked.Wait()
+		created.Wait()
 		if len(tr.unexpected) > 0 {
 			t.Fatal(tr.unexpected)
 		}

@@ -9,12 +9,12 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/bulk"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/rerun"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 
 	"github.com/uptrace/bun"
 )
@@ -27,7 +27,7 @@ const batchObject = "order"
 func (a *Worker) Batches(s compensation.Schedule) []bulk.Action {
 	return []bulk.Action{
 		{
-			Name: "query", Object: batchObject, Call: a.askOne,
+			Name: "query", Object: batchObject, Call: a.queryOne,
 			Kind: act.Kind{
 				Name: QueryAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate,
 				Load: a.loadMany,
@@ -114,16 +114,16 @@ func (a *Worker) loadRerun(ctx context.Context, q bun.IDB, refs []act.Ref) ([]ac
 	return all, nil
 }
 
-// askOne queries one order of a batch. The answer is confirmed when it returns.
-func (a *Worker) askOne(ctx context.Context, s act.Subject) bulk.Result {
+// queryOne queries one order of a batch. The answer is confirmed when it returns.
+func (a *Worker) queryOne(ctx context.Context, s act.Subject) bulk.Result {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	x, err := a.AskOpen(ctx, s.Row)
+	x, err := a.QueryOpen(ctx, s.Row)
 	switch {
 	case errors.Is(err, ErrOver):
 		return bulk.Result{Cause: "over"}
-	case errors.Is(err, ErrCannotAsk):
-		return bulk.Result{Failed: true, Cause: string(compensation.NotAskable)}
+	case errors.Is(err, ErrCannotQuery):
+		return bulk.Result{Failed: true, Cause: string(compensation.NotQueryable)}
 	case errors.Is(err, suppliercall.ErrDown), errors.Is(err, context.DeadlineExceeded):
 		return bulk.Result{Failed: true, Cause: string(compensation.SupplierTimeout)}
 	case err != nil:

@@ -88,13 +88,13 @@ func (f *fixture) paying(code string, n int) (ids []int64) {
 }
 
 // A supplier that answers nothing ends a batch: where its breaker is known, by that; else after
-// 20 of the last 100 rows. What was not asked about stays as it is.
+// 20 of the last 100 rows. What was not queried stays as it is.
 func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].Says(supplier.AnswerUnknown) // with the class of a timeout
 		ids := f.paying("f1", 60)
-		asked := f.Fakes["f1"].Asked()
+		queried := f.Fakes["f1"].Queried()
 		x := f.run(f.batches(false), "query", ids)
 		if n := x.Result.Count(string(bulk.RowFailed)); x.State != bulk.Stopped ||
 			x.StoppedBecause != string(compensation.SupplierTimeout) || n < 20 {
@@ -104,7 +104,7 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 			"SELECT count(*) FROM batch_rows WHERE state = 'failed' AND cause = 'supplier_timeout' AND outcome = 'will_query'")
 		// The breaker opens with the fifth failure: four orders were queried before, and at most 16,
 		// which a batch queries at a time, are being queried then.
-		if n := f.Fakes["f1"].Asked() - asked; n < 5 || n > 4+16 {
+		if n := f.Fakes["f1"].Queried() - queried; n < 5 || n > 4+16 {
 			t.Errorf("%d were queried", n)
 		}
 		f.Want(t, 60, "SELECT count(*) FROM orders WHERE status = 'paying'")

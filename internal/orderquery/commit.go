@@ -10,11 +10,11 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/work"
-	"backstop/internal/suppliercall"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 
 	"github.com/uptrace/bun"
 )
@@ -60,9 +60,9 @@ func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), e
 		if o == nil {
 			continue
 		}
-		asked := o.QueriedAt
+		queried := o.QueriedAt
 		if len(r.calls) > 0 {
-			asked = &r.calls[len(r.calls)-1].StartedAt
+			queried = &r.calls[len(r.calls)-1].StartedAt
 		}
 		next := o.NextAt
 		if r.next != 0 {
@@ -70,7 +70,7 @@ func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), e
 		}
 		w.Add(tx.NewRaw(
 			"UPDATE orders SET queried_at = ?, lease_owner = NULL, next_at = CASE WHEN version = ? AND next_at = ? THEN ? ELSE next_at END WHERE id = ?",
-			asked, r.Version, r.lease, next, r.ID))
+			queried, r.Version, r.lease, next, r.ID))
 		if r.stuck && o.Version == r.Version && o.Status.Open() && !moves(messages, outs, r.message) {
 			stuck, at = append(stuck, stuckOf(r)), append(at, r)
 		}
@@ -143,8 +143,8 @@ func (a *Worker) written(r *result) {
 
 // Errors of Ask, besides suppliercall.ErrDown and order.ErrNotFound.
 var (
-	// ErrCannotAsk means that this supplier has no payment query.
-	ErrCannotAsk = errors.New("this supplier cannot be queried about payments")
+	// ErrCannotQuery means that this supplier has no payment query.
+	ErrCannotQuery = errors.New("this supplier cannot be queried about payments")
 	// ErrOver is returned by AskOpen only: the order has ended.
 	ErrOver = errors.New("the order is over")
 )
@@ -157,22 +157,22 @@ type Answer struct {
 	Call  int64        // id in supplier_calls
 }
 
-// CanAsk reports why an order cannot be queried now: ErrCannotAsk, suppliercall.ErrDown, or nil.
-func (a *Worker) CanAsk(ctx context.Context, orderNo string) error {
+// CanQuery reports why an order cannot be queried now: ErrCannotQuery, suppliercall.ErrDown, or nil.
+func (a *Worker) CanQuery(ctx context.Context, orderNo string) error {
 	j, err := a.load(ctx, orderNo)
 	if err != nil {
 		return err
 	}
-	return a.askable(j)
+	return a.queryable(j)
 }
 
-func (a *Worker) askable(j *job) error { return a.askableAt(j.at()) }
+func (a *Worker) queryable(j *job) error { return a.queryableAt(j.at()) }
 
-func (a *Worker) askableAt(supplierID int64) error {
+func (a *Worker) queryableAt(supplierID int64) error {
 	s, ok := a.o.Settings.Current().Suppliers.ByID(supplierID)
 	switch {
 	case !ok || s.Can().Querier == nil:
-		return ErrCannotAsk
+		return ErrCannotQuery
 	case a.o.Calls.Down(s.ID):
 		return suppliercall.ErrDown
 	}
@@ -188,20 +188,20 @@ func (a *Worker) load(ctx context.Context, orderNo string) (*job, error) {
 	return &job{Order: o, attempts: attempts[o.ID], lease: -1}, err
 }
 
-// Ask queries an order now, whatever its status, and confirms the answer. It does not count as
-// a step. Errors: order.ErrNotFound, ErrCannotAsk, and suppliercall.ErrDown if the supplier did not
+// Query queries an order now, whatever its status, and confirms the answer. It does not count as
+// a step. Errors: order.ErrNotFound, ErrCannotQuery, and suppliercall.ErrDown if the supplier did not
 // answer; in that case nothing has changed.
-func (a *Worker) Ask(ctx context.Context, orderNo string) (Answer, error) {
+func (a *Worker) Query(ctx context.Context, orderNo string) (Answer, error) {
 	j, err := a.load(ctx, orderNo)
 	if err != nil {
 		return Answer{}, err
 	}
-	return a.askNow(ctx, j, j.at(), j.settledRef())
+	return a.queryNow(ctx, j, j.at(), j.settledRef())
 }
 
-// AskReference is Ask for a payment that may belong to no order, by its reference at the
+// QueryReference is Query for a payment that may belong to no order, by its reference at the
 // supplier. orderNo is the order to which the call is attributed; "" = none.
-func (a *Worker) AskReference(ctx context.Context, supplierID int64, orderNo string, ref supplier.Ref) (Answer, error) {
+func (a *Worker) QueryReference(ctx context.Context, supplierID int64, orderNo string, ref supplier.Ref) (Answer, error) {
 	j := &job{Order: new(order.Order), lease: -1}
 	if orderNo != "" {
 		var err error
@@ -209,11 +209,11 @@ func (a *Worker) AskReference(ctx context.Context, supplierID int64, orderNo str
 			return Answer{}, err
 		}
 	}
-	return a.askNow(ctx, j, supplierID, ref)
+	return a.queryNow(ctx, j, supplierID, ref)
 }
 
-func (a *Worker) askNow(ctx context.Context, j *job, supplierID int64, ref supplier.Ref) (Answer, error) {
-	if err := a.askableAt(supplierID); err != nil {
+func (a *Worker) queryNow(ctx context.Context, j *job, supplierID int64, ref supplier.Ref) (Answer, error) {
+	if err := a.queryableAt(supplierID); err != nil {
 		return Answer{}, err
 	}
 	s, _ := a.o.Settings.Current().Suppliers.ByID(supplierID)
@@ -259,8 +259,8 @@ func (j *job) settledRef() supplier.Ref {
 	return ref
 }
 
-// AskOpen is Ask by order id, for open orders only.
-func (a *Worker) AskOpen(ctx context.Context, orderID int64) (Answer, error) {
+// QueryOpen is Query by order id, for open orders only.
+func (a *Worker) QueryOpen(ctx context.Context, orderID int64) (Answer, error) {
 	o, err := order.ByID(ctx, a.o.DB.Read, orderID)
 	if err != nil {
 		return Answer{}, err
@@ -268,7 +268,7 @@ func (a *Worker) AskOpen(ctx context.Context, orderID int64) (Answer, error) {
 	if !o.Status.Open() {
 		return Answer{}, fmt.Errorf("%w: it is %s", ErrOver, o.Status)
 	}
-	return a.Ask(ctx, o.OrderNo)
+	return a.Query(ctx, o.OrderNo)
 }
 
 // CallText returns the call's id as displayed.

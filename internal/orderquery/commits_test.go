@@ -9,11 +9,11 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/work"
-	"backstop/internal/suppliercall"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // transactions returns how many transactions of group commit have run under a name.
@@ -59,12 +59,12 @@ func sharedCommits(f *fixture) {
 		time.Sleep(answer) // the supplier takes its time
 		return paymenttest.FakeAnswer(r, supplier.AnswerPaying), nil
 	})
-	f.Processor.AskBy(func([]payment.Moment) {}) // wait until all have arrived
+	f.Processor.QueryBy(func([]payment.Moment) {}) // wait until all have arrived
 	all := make([]*order.Order, n)
 	for i := range all {
 		all[i] = f.order("f1", order.Paying)
 	}
-	f.Processor.AskBy(f.a.Offer)
+	f.Processor.QueryBy(f.a.Offer)
 	f.due(all...)
 	begun, ended := transactions(t, "call"), transactions(t, "advance")
 	if _, err := f.Processor.Expire(t.Context()); err != nil {
@@ -90,7 +90,7 @@ func sharedCommits(f *fixture) {
 func TestAQueryThatIsNotMadeIsRecordedAsSuch(t *testing.T) {
 	t.Parallel()
 	each(t, func(f *fixture) {
-		f.Processor.AskBy(func([]payment.Moment) {})
+		f.Processor.QueryBy(func([]payment.Moment) {})
 		claim := func(o *order.Order) *job {
 			f.due(o)
 			got, err := f.a.Claim(t.Context(), []work.Slot{{ID: o.ID, Lane: o.SupplierID}},
@@ -131,7 +131,7 @@ func TestAQueryThatIsNotMadeIsRecordedAsSuch(t *testing.T) {
 		}
 		f.Want(t, 3, "SELECT count(*) FROM supplier_calls WHERE op = 'query' AND state = 'ended' AND status = ?", suppliercall.NotMade)
 		f.Want(t, 0, "SELECT query_tries FROM orders WHERE id = ?", released.ID)
-		if n := f.Fakes["f1"].Asked(); n != 0 {
+		if n := f.Fakes["f1"].Queried(); n != 0 {
 			t.Errorf("asked %d times", n)
 		}
 	})

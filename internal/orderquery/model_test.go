@@ -60,8 +60,8 @@ func (s *stored) Take(c supplier.Callback) {
 func (s *stored) Kept() int { return len(s.kept) }
 func (s *stored) Crash()    { s.kept = nil }
 
-// Ask claims even while another claim is running; that one's lease has then ended.
-func (s *stored) Ask() {
+// Query claims even while another claim is running; that one's lease has then ended.
+func (s *stored) Query() {
 	ctx := context.Background()
 	s.due(s.o)
 	moments, err := payment.Moments(ctx, s.DB, []int64{s.o.ID})
@@ -158,7 +158,7 @@ func TestTheProgramHoldsInEveryStory(t *testing.T) {
 			n = 20_000
 		}
 		f := open(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, URL: "http://127.0.0.1:1/n", Batch: 1})
-		f.Processor.AskBy(func([]payment.Moment) {})
+		f.Processor.QueryBy(func([]payment.Moment) {})
 		paymenttest.Stories(t, n, func(w *paymenttest.World) paymenttest.Machine { return newStored(f, w) })
 		if t.Failed() {
 			return
@@ -183,7 +183,7 @@ func TestTheProgramHoldsInEveryStory(t *testing.T) {
 func TestATimeoutThatIsAFailureIsFoundOut(t *testing.T) {
 	t.Parallel()
 	f := open(t, dbtest.Default(t), paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, Batch: 1})
-	f.Processor.AskBy(func([]payment.Moment) {})
+	f.Processor.QueryBy(func([]payment.Moment) {})
 	broken := paymenttest.Breaks(t, 100_000, func(w *paymenttest.World) paymenttest.Machine {
 		s := newStored(f, w)
 		s.failsUnknown = true

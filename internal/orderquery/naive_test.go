@@ -17,8 +17,8 @@ import (
 // The two usual mistakes, made on purpose: each must be detected by the check that the worker
 // passes, or the check proves nothing.
 
-// asker queries once about a due order.
-type asker func(f *fixture, o *order.Order) error
+// querier queries once about a due order.
+type querier func(f *fixture, o *order.Order) error
 
 func properly(f *fixture, o *order.Order) error {
 	if !f.push(o, nil) {
@@ -67,11 +67,11 @@ func confirmed(ctx context.Context, f *fixture, o *order.Order, answer supplier.
 
 // paidAfterATimeout checks that "unknown" is not treated as failed: the supplier does not
 // answer, and the payment succeeds afterwards.
-func paidAfterATimeout(f *fixture, ask asker) error {
+func paidAfterATimeout(f *fixture, query querier) error {
 	f.Fakes["f1"].Says(supplier.AnswerUnknown)
 	o := f.order("f1", order.Paying)
 	f.due(o)
-	if err := ask(f, o); err != nil {
+	if err := query(f, o); err != nil {
 		return err
 	}
 	f.take(f.callback(o, "f1"))
@@ -83,7 +83,7 @@ func paidAfterATimeout(f *fixture, ask asker) error {
 
 // freeDuringTheCall checks that the call is made outside the transaction: during the call its
 // row is visible to every other process, and a callback for the same order is processed.
-func freeDuringTheCall(f *fixture, ask asker) error {
+func freeDuringTheCall(f *fixture, query querier) error {
 	o := f.order("f1", order.Paying)
 	f.due(o)
 	var seen int64
@@ -108,7 +108,7 @@ func freeDuringTheCall(f *fixture, ask asker) error {
 		}
 		return paymenttest.FakeAnswer(r, supplier.AnswerPaying), nil
 	})
-	err := ask(f, o)
+	err := query(f, o)
 	if late := <-taken; err == nil {
 		err = late
 	}
@@ -130,8 +130,8 @@ func TestTheUsualMistakesAreSeen(t *testing.T) {
 	t.Parallel()
 	each(t, func(f *fixture) {
 		for name, c := range map[string]struct {
-			check func(*fixture, asker) error
-			naive asker
+			check func(*fixture, querier) error
+			naive querier
 		}{
 			"failure on timeout":          {paidAfterATimeout, failOnTimeout},
 			"call inside the transaction": {freeDuringTheCall, callInTransaction},

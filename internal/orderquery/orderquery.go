@@ -15,11 +15,11 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/work"
-	"backstop/internal/suppliercall"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 
 	"github.com/uptrace/bun"
 )
@@ -51,8 +51,8 @@ type Options struct {
 	Log      *slog.Logger
 	// Stuck adds the writes for an order that has run out of steps for the first time.
 	Stuck func(w *db.Writes, o *order.Order, supplierID int64)
-	// AskOnly is for a process without workers, which only serves queries by operators.
-	AskOnly bool
+	// QueryOnly is for a process without workers, which only serves queries by operators.
+	QueryOnly bool
 }
 
 // Worker queries the orders that are due. A lane is a supplier's id.
@@ -74,7 +74,7 @@ type lane struct {
 // New starts a Worker.
 func New(o Options) *Worker {
 	a := &Worker{o: o, lanes: map[int64]lane{}}
-	if o.AskOnly {
+	if o.QueryOnly {
 		return a
 	}
 	a.slots = work.NewSlots(work.SlotOptions{Size: size, Gate: a.gate, Nodes: o.DB.Senders})
@@ -203,7 +203,7 @@ type job struct {
 	*order.Order
 	attempts []*payment.Attempt // newest first
 	lease    int64              // its next_at while it is claimed
-	begun    *suppliercall.Done         // the row of its query, written with the claim; nil = none, or it is used
+	begun    *suppliercall.Done // the row of its query, written with the claim; nil = none, or it is used
 }
 
 // take returns the row of the query for the one that makes or drops it.
@@ -228,7 +228,7 @@ func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 		var rows []*order.Order
 		err := tx.NewRaw(
 			"UPDATE orders SET next_at = ?, lease_owner = ?, query_tries = query_tries + 1 WHERE id IN (?) AND next_at <= ? AND "+
-				payment.IsAsked+" RETURNING "+
+				payment.IsQueried+" RETURNING "+
 				a.o.DB.Columns((*order.Order)(nil)), l.Until, l.Owner, bun.List(ids), now, now).Scan(ctx, &rows)
 		if err != nil || len(rows) == 0 {
 			return err
@@ -237,18 +237,18 @@ func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 		if err != nil {
 			return err
 		}
-		var asking []*job
+		var querying []*job
 		var calls []suppliercall.Call
 		for _, o := range rows {
 			j := &job{Order: o, attempts: attempts[o.ID], lease: l.Until}
 			all = append(all, work.Claimed[*job]{Slot: of[o.ID], Row: j})
-			if s, asks := a.asked(j); asks {
-				asking, calls = append(asking, j), append(calls, queryOf(j, s, j.ref()))
+			if s, queryable := a.supplierOf(j); queryable {
+				querying, calls = append(querying, j), append(calls, queryOf(j, s, j.ref()))
 			}
 		}
 		w := tx.Writes()
 		for i, d := range a.o.Calls.Begin(w, calls...) {
-			asking[i].begun = d
+			querying[i].begun = d
 		}
 		return w.Exec(ctx)
 	})

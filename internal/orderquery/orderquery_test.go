@@ -14,12 +14,12 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/waittest"
 	"backstop/internal/base/work"
-	"backstop/internal/suppliercall"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 var steps = payment.Steps{Query: []time.Duration{time.Minute, 2 * time.Minute}, Close: []time.Duration{
@@ -206,8 +206,8 @@ func TestEveryAnswerMeetsEveryStatusAndEveryMomentOfTheCallback(t *testing.T) {
 					f.due(o)
 					switch {
 					case status == order.Paying || status == order.Closing:
-						if asked := f.push(o, between); asked != (when != "before") {
-							t.Errorf("%s: asked %v", name, asked)
+						if queried := f.push(o, between); queried != (when != "before") {
+							t.Errorf("%s: asked %v", name, queried)
 						}
 					default: // only a person asks
 						if when == "between" {
@@ -216,7 +216,7 @@ func TestEveryAnswerMeetsEveryStatusAndEveryMomentOfTheCallback(t *testing.T) {
 								return paymenttest.FakeAnswer(r, says), nil
 							})
 						}
-						if _, err := f.a.Ask(t.Context(), o.OrderNo); err != nil && says != supplier.AnswerUnknown {
+						if _, err := f.a.Query(t.Context(), o.OrderNo); err != nil && says != supplier.AnswerUnknown {
 							t.Errorf("%s: %v", name, err)
 						}
 					}
@@ -373,8 +373,8 @@ func TestAnOpenPaymentThatIsNotFoundIsLeftOpen(t *testing.T) {
 		if got := f.reload(o); got.Status != order.Paying {
 			t.Errorf("the order is %s", got.Status)
 		}
-		if _, asked, closed := f.Fakes["f1"].Count(o.OrderNo); asked == 0 || closed != 0 {
-			t.Errorf("queried %d and closed %d times, want no close", asked, closed)
+		if _, queried, closed := f.Fakes["f1"].Count(o.OrderNo); queried == 0 || closed != 0 {
+			t.Errorf("queried %d and closed %d times, want no close", queried, closed)
 		}
 	})
 }
@@ -384,7 +384,7 @@ func TestAnOpenPaymentThatIsNotFoundIsLeftOpen(t *testing.T) {
 func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 	t.Parallel()
 	each(t, func(f *fixture) {
-		f.Processor.AskBy(func([]payment.Moment) {})
+		f.Processor.QueryBy(func([]payment.Moment) {})
 		for says, want := range map[supplier.AnswerState]order.Status{
 			supplier.AnswerPaid: order.Paid, supplier.AnswerNotFound: order.Closed, supplier.AnswerPaying: order.Closing,
 			supplier.AnswerUnknown: order.Closing,
@@ -428,7 +428,7 @@ func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 func TestAtItsTimeoutAnOrderIsLeftToTheClock(t *testing.T) {
 	t.Parallel()
 	each(t, func(f *fixture) {
-		f.Processor.AskBy(func([]payment.Moment) {})
+		f.Processor.QueryBy(func([]payment.Moment) {})
 		f.Fakes["f1"].Says(supplier.AnswerPaying)
 		o := f.order("f1", order.Paying)
 		f.exec("UPDATE orders SET expires_at = ?0, next_at = ?0 WHERE id = ?1", f.DB.Now()-1, o.ID)
@@ -503,7 +503,7 @@ func TestTwoNodesAskOnce(t *testing.T) {
 		o.Shared = true
 		other := open(t, d, o)
 		f.Fakes["f1"].Says(supplier.AnswerPaying)
-		race := func(naive bool) (asked int) {
+		race := func(naive bool) (queried int) {
 			x := f.order("f1", order.Paying)
 			f.due(x)
 			var both sync.WaitGroup
@@ -592,7 +592,7 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 			}
 			return paymenttest.FakeAnswer(r, supplier.AnswerUnknown), nil
 		})
-		f.Processor.AskBy(func([]payment.Moment) {}) // wait until all have arrived
+		f.Processor.QueryBy(func([]payment.Moment) {}) // wait until all have arrived
 		var all []*order.Order
 		for range dead {
 			all = append(all, f.order("f1", order.Paying))
@@ -600,7 +600,7 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 		for range live {
 			all = append(all, f.order("f2", order.Closing))
 		}
-		f.Processor.AskBy(f.a.Offer)
+		f.Processor.QueryBy(f.a.Offer)
 		f.due(all...)
 		waittest.Until(t, "the orders at the other supplier are closed, and the breaker of this one is open", func() bool {
 			if _, err := f.Processor.Expire(t.Context()); err != nil {
@@ -616,10 +616,10 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 			t.Error("the breaker is closed")
 		}
 		f.Eventually(t, 0, "SELECT count(*) FROM supplier_calls WHERE state = 'begun'")
-		asked := int64(f.Fakes["f1"].Asked())
-		f.Eventually(t, asked, "SELECT sum(query_tries) FROM orders WHERE supplier_id = ?", f.Entry(t, "f1").ID)
-		if asked > 40 {
-			t.Errorf("an unreachable supplier was called %d times", asked)
+		queried := int64(f.Fakes["f1"].Queried())
+		f.Eventually(t, queried, "SELECT sum(query_tries) FROM orders WHERE supplier_id = ?", f.Entry(t, "f1").ID)
+		if queried > 40 {
+			t.Errorf("an unreachable supplier was called %d times", queried)
 		}
 	})
 }
@@ -627,24 +627,24 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 func TestWhatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	each(t, func(f *fixture) {
-		if _, err := f.a.Ask(t.Context(), "nothing"); !errors.Is(err, order.ErrNotFound) {
+		if _, err := f.a.Query(t.Context(), "nothing"); !errors.Is(err, order.ErrNotFound) {
 			t.Error(err)
 		}
 		o := f.order("sp-main", order.Pending)
-		if _, err := f.a.Ask(t.Context(), o.OrderNo); !errors.Is(err, ErrCannotAsk) {
+		if _, err := f.a.Query(t.Context(), o.OrderNo); !errors.Is(err, ErrCannotQuery) {
 			t.Error(err)
 		}
 		f.Fakes["f1"].Says(supplier.AnswerUnknown) // a timeout
 		o = f.order("f1", order.Paying)
 		before := f.reload(o)
-		if _, err := f.a.Ask(t.Context(), o.OrderNo); !errors.Is(err, suppliercall.ErrDown) {
+		if _, err := f.a.Query(t.Context(), o.OrderNo); !errors.Is(err, suppliercall.ErrDown) {
 			t.Error(err)
 		}
 		if got := f.reload(o); got.Version != before.Version || *got.NextAt != *before.NextAt || got.Status != before.Status {
 			t.Errorf("it has changed: %+v", got)
 		}
 		f.Fakes["f1"].Says(supplier.AnswerPaid)
-		got, err := f.a.Ask(t.Context(), o.OrderNo)
+		got, err := f.a.Query(t.Context(), o.OrderNo)
 		if err != nil || got.State != supplier.AnswerPaid || got.Order.Status != order.Paid || got.Says.TradeNo != "T-"+o.OrderNo {
 			t.Errorf("%+v, %v", got, err)
 		}

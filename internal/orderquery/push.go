@@ -5,10 +5,10 @@ import (
 	"context"
 	"time"
 
-	"backstop/internal/suppliercall"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // push queries an order, and closes it if it is due to be closed. After an error r still holds
@@ -16,13 +16,13 @@ import (
 func (a *Worker) push(ctx context.Context, r *result) error {
 	now := a.o.DB.Now()
 	r.next, r.stuck = a.o.Steps.Next(r.Order, now)
-	s, asks := a.asked(r.job)
+	s, queryable := a.supplierOf(r.job)
 	r.at = s
 	switch {
 	case r.mayBePaidAgain():
 		r.next, r.stuck = max(r.ExpiresAt, now), false
 		return nil
-	case !asks: // its supplier changed since the order was found due
+	case !queryable: // its supplier changed since the order was found due
 		r.next, r.stuck = max(r.ExpiresAt+a.o.Grace.Microseconds(), now), false
 		return nil
 	}
@@ -62,8 +62,8 @@ func (j *job) mayBePaidAgain() bool {
 	return j.Status == order.Paying && j.open() == nil && len(j.attempts) > 0
 }
 
-// asked returns the supplier of an order, and whether it is to be queried about it.
-func (a *Worker) asked(j *job) (s supplier.Entry, asks bool) {
+// supplierOf returns the supplier of an order, and whether it is to be queried about it.
+func (a *Worker) supplierOf(j *job) (s supplier.Entry, queryable bool) {
 	s, ok := a.o.Settings.Current().Suppliers.ByID(j.at())
 	return s, ok && s.Can().Querier != nil && !j.mayBePaidAgain()
 }
@@ -93,7 +93,7 @@ func (j *job) ref() supplier.Ref {
 func (a *Worker) query(ctx context.Context, r *result, ref supplier.Ref) error {
 	x := queryOf(r.job, r.at, ref)
 	x.Begun = r.take()
-	answer, done, err := a.ask(ctx, r, x, r.at.Can().Query, ref)
+	answer, done, err := a.call(ctx, r, x, r.at.Can().Query, ref)
 	if err != nil {
 		return err
 	}
@@ -106,13 +106,13 @@ func (a *Worker) query(ctx context.Context, r *result, ref supplier.Ref) error {
 	return nil
 }
 
-// ask makes one call.
-func (a *Worker) ask(ctx context.Context, r *result, x suppliercall.Call, asking func(context.Context, supplier.Ref) (supplier.Answer, error),
+// call makes one call.
+func (a *Worker) call(ctx context.Context, r *result, x suppliercall.Call, do func(context.Context, supplier.Ref) (supplier.Answer, error),
 	ref supplier.Ref,
 ) (answer supplier.Answer, done *suppliercall.Done, err error) {
 	done, err = a.o.Calls.Do(ctx, x,
 		func(ctx context.Context) (_ suppliercall.Said, err error) {
-			answer, err = asking(ctx, ref)
+			answer, err = do(ctx, ref)
 			return suppliercall.Said{Exchange: answer.Exchange, Status: suppliercall.StatusOf(answer)}, err
 		})
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *Worker) close(ctx context.Context, r *result, ref supplier.Ref, never b
 		ref.ExternalID = cmp.Or(ref.ExternalID, r.answer.ExternalID)
 		x := queryOf(r.job, r.at, ref)
 		x.Op = suppliercall.Close
-		answer, done, err := a.ask(ctx, r, x, r.at.Can().Close, ref)
+		answer, done, err := a.call(ctx, r, x, r.at.Can().Close, ref)
 		// Any other answer is queried again before it is believed.
 		if err == nil && (answer.State == supplier.AnswerClosed || never && answer.State == supplier.AnswerNotFound) {
 			answer.State = supplier.AnswerClosed

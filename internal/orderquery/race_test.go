@@ -22,7 +22,7 @@ func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
 			n = 60
 		}
 		f.Fakes["f1"].Says(supplier.AnswerPaid)
-		f.Processor.AskBy(f.a.Offer)
+		f.Processor.QueryBy(f.a.Offer)
 		all := make([]*order.Order, n)
 		for i := range all {
 			all[i] = f.order("f1", order.Paying)
@@ -60,16 +60,16 @@ func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
 		} {
 			f.Want(t, want, query)
 		}
-		asked := 0
+		queried := 0
 		for _, o := range all {
 			if _, n, _ := f.Fakes["f1"].Count(o.OrderNo); n > 1 {
 				t.Errorf("%s was queried %d times", o.OrderNo, n)
 			} else {
-				asked += n
+				queried += n
 			}
 		}
-		if asked < n/2 {
-			t.Errorf("only %d were queried: nothing raced", asked)
+		if queried < n/2 {
+			t.Errorf("only %d were queried: nothing raced", queried)
 		}
 	})
 }

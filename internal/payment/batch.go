@@ -31,7 +31,7 @@ func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]
 	}
 	subjects := make([]act.Subject, len(rows))
 	for i, o := range rows {
-		at := askedAt(o, attempts[o.ID])
+		at := queriedAt(o, attempts[o.ID])
 		subjects[i] = act.Subject{
 			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount,
 			Currency: o.Currency,
@@ -47,13 +47,13 @@ func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]
 // closable returns what closing an order would do. If a payment was started at a supplier that
 // cannot be queried, its result is unknown.
 func (p *Processor) closable(o *order.Order, at int64, started bool) act.Prospect {
-	_, canAsk := p.canAsk(at)
+	_, canQuery := p.canQuery(at)
 	switch {
 	case !o.Status.Open():
 		return act.Final
 	case o.Status == order.Closing:
 		return act.Blocked
-	case canAsk:
+	case canQuery:
 		return act.WillQuery
 	case o.Status == order.Paying && started:
 		return act.Unknown
@@ -102,7 +102,7 @@ func (p *Processor) closeMany(ctx context.Context, tx db.Tx, in act.Input, subje
 			metric.OrdersMoved.WithLabelValues(string(o.Status)).Inc()
 		}
 		p.o.Nudger.Now(slices.Concat(slices.Collect(maps.Values(nudges))...))
-		p.ask(c.asked)
+		p.query(c.queried)
 	})
 	return outs, nil
 }

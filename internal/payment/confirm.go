@@ -322,7 +322,7 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	}
 	exception.Open(b.tx, w, d, b.exceptions)
 	for _, o := range b.doubtful {
-		b.p.o.Requery(w, o, askedAt(o, b.attempts[o.ID]))
+		b.p.o.Requery(w, o, queriedAt(o, b.attempts[o.ID]))
 	}
 	nudges, err := notify.CreateCounted(ctx, w, d, b.p.o.Local, b.facts, figures)
 	if err != nil {

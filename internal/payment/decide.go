@@ -331,8 +331,8 @@ func (b *batch) doubt(m *Message, o *order.Order) {
 	if o == nil || !o.Status.Open() || b.p.o.Requery == nil {
 		return
 	}
-	if at := askedAt(o, b.attempts[o.ID]); at == m.Supplier.ID {
-		if _, can := b.p.canAsk(at); can {
+	if at := queriedAt(o, b.attempts[o.ID]); at == m.Supplier.ID {
+		if _, can := b.p.canQuery(at); can {
 			b.doubtful = append(b.doubtful, o)
 		}
 	}

@@ -65,9 +65,9 @@ type Moment struct {
 // payment started by us.
 var momentColumns = "o.id, o.next_at, o.status, o.expires_at, " + order.QueriedSupplier("o") + " AS supplier"
 
-// IsAsked is the SQL condition, with the current time as its parameter, that the supplier is
+// IsQueried is the SQL condition, with the current time as its parameter, that the supplier is
 // queried about an order: from its timeout on, a paying order must move to closing first.
-var IsAsked = "(status = '" + string(order.Closing) + "' OR status = '" + string(order.Paying) + "' AND expires_at > ?)"
+var IsQueried = "(status = '" + string(order.Closing) + "' OR status = '" + string(order.Paying) + "' AND expires_at > ?)"
 
 // dueMost bounds the orders per page of DueOf.
 const dueMost = 5000
@@ -83,8 +83,8 @@ func DueOf(ctx context.Context, q bun.IDB, supplierID, from, to int64, limit int
 			return nil, err
 		}
 		for _, m := range page {
-			asked := m.Status == order.Closing || m.Status == order.Paying && m.ExpiresAt > to // as IsAsked
-			if m.Supplier == supplierID && asked && len(due) < limit {
+			queried := m.Status == order.Closing || m.Status == order.Paying && m.ExpiresAt > to // as IsAsked
+			if m.Supplier == supplierID && queried && len(due) < limit {
 				due = append(due, m)
 			}
 		}

@@ -89,10 +89,10 @@ func (p *Processor) ExpireLate(ctx context.Context, late time.Duration) (moved i
 		if err != nil {
 			return moved, err
 		}
-		due, asked := p.split(page)
-		p.ask(asked)
-		if len(asked) > 0 {
-			waits = min(waits, asked[0].NextAt)
+		due, queried := p.split(page)
+		p.query(queried)
+		if len(queried) > 0 {
+			waits = min(waits, queried[0].NextAt)
 		}
 		if len(due) == 0 && !seen.End() {
 			from = seen
@@ -122,16 +122,16 @@ func (p *Processor) ExpireLate(ctx context.Context, late time.Duration) (moved i
 
 // split divides due orders: the first need no supplier's answer, the others must be queried.
 // Orders that wait for an unavailable supplier hold up no others.
-func (p *Processor) split(page []Moment) (due, asked []Moment) {
+func (p *Processor) split(page []Moment) (due, queried []Moment) {
 	now := p.o.DB.Now()
 	for _, m := range page {
-		if _, ok := p.canAsk(m.Supplier); ok && (m.Status == order.Closing || m.Status == order.Paying && m.ExpiresAt > now) {
-			asked = append(asked, m)
+		if _, ok := p.canQuery(m.Supplier); ok && (m.Status == order.Closing || m.Status == order.Paying && m.ExpiresAt > now) {
+			queried = append(queried, m)
 		} else {
 			due = append(due, m)
 		}
 	}
-	return due, asked
+	return due, queried
 }
 
 // expireFound closes orders that were found due.
@@ -187,7 +187,7 @@ func (p *Processor) expireEach(ctx context.Context, ids []int64) (moved int, err
 func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err error) {
 	var nudges map[int64][]queue.Nudge
 	var due []*order.Order
-	var asked []Moment
+	var queried []Moment
 	err = p.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		due = nil
 		q := tx.NewSelect().Model(&due).Where("o.id IN (?)", bun.List(ids)).Where("o.next_at <= ?", p.o.DB.Now()).
@@ -202,7 +202,7 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 		}
 		// Another node may have been faster; orders that are now closing are queried first.
 		due = slices.DeleteFunc(due, func(o *order.Order) bool {
-			_, ok := p.canAsk(askedAt(o, attempts[o.ID]))
+			_, ok := p.canQuery(queriedAt(o, attempts[o.ID]))
 			return ok && o.Status == order.Closing
 		})
 		if len(due) == 0 {
@@ -217,7 +217,7 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 			}
 			c.add(o, attempts[o.ID], "clock")
 		}
-		moved, asked = len(due), c.asked
+		moved, queried = len(due), c.queried
 		nudges, err = c.write(ctx, tx, w)
 		return err
 	})
@@ -227,7 +227,7 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 	for _, o := range due {
 		metric.OrdersMoved.WithLabelValues(string(o.Status)).Inc()
 	}
-	p.ask(asked)
+	p.query(queried)
 	p.o.Nudger.Now(slices.Concat(slices.Collect(maps.Values(nudges))...))
 	return moved, nil
 }

@@ -51,13 +51,13 @@ func (p *pure) Expire()   { p.End(order.ByTimeout) }
 
 func (p *pure) Pass(d time.Duration) { p.Pure.Pass(d.Microseconds()) }
 
-// Ask does the minimum of what a worker does: the full behaviour is tested on a database.
-func (p *pure) Ask() {
+// Query does the minimum of what a worker does: the full behaviour is tested on a database.
+func (p *pure) Query() {
 	o := p.Order
 	if o.Status != order.Paying && o.Status != order.Closing {
 		return
 	}
-	p.Asked()
+	p.Queried()
 	ref, began := o.OrderNo, o.CreatedAt
 	i := slices.IndexFunc(p.Attempts, (*payment.Attempt).IsOpen)
 	if i >= 0 {

@@ -16,12 +16,12 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
-	"backstop/internal/suppliercall"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 var (
@@ -90,16 +90,16 @@ type Processor struct {
 	requests *db.Batcher[*request, answer]
 	due      dueReader
 	repeats  *repeats
-	asks     atomic.Pointer[func([]Moment)]
+	queries  atomic.Pointer[func([]Moment)]
 }
 
-// AskBy sets the function that takes due orders whose supplier can be queried. It must not
+// QueryBy sets the function that takes due orders whose supplier can be queried. It must not
 // block.
-func (p *Processor) AskBy(take func([]Moment)) { p.asks.Store(&take) }
+func (p *Processor) QueryBy(take func([]Moment)) { p.queries.Store(&take) }
 
-// ask passes orders on. Without AskBy in this process, another process finds them.
-func (p *Processor) ask(due []Moment) {
-	if take := p.asks.Load(); take != nil && len(due) > 0 {
+// query passes orders on. Without QueryBy in this process, another process finds them.
+func (p *Processor) query(due []Moment) {
+	if take := p.queries.Load(); take != nil && len(due) > 0 {
 		(*take)(due)
 	}
 }

@@ -136,7 +136,7 @@ func (x *Pure) Begin() (ref string, end func(supplier.Started)) {
 	if !begun.again {
 		x.Attempts = slices.Insert(x.Attempts, 0, a)
 		o := *x.Order
-		o.NextAt = new(x.p.firstAsk(&o, begun.entry))
+		o.NextAt = new(x.p.firstQuery(&o, begun.entry))
 		if o.Status == order.Pending {
 			x.moved(&o, order.Paying)
 		}
@@ -181,8 +181,8 @@ func (x *Pure) End(by order.Cause) {
 	x.Notices = append(x.Notices, x.p.fact(x.Order, to, x.Order.Version, x.Now()).Type)
 }
 
-// Asked is a claim for a question, and says when the next one is.
-func (x *Pure) Asked() {
+// Queried is a claim for a query, and says when the next one is.
+func (x *Pure) Queried() {
 	o := *x.Order
 	o.QueryTries++
 	next, _ := x.p.o.Steps.Next(&o, x.Now())

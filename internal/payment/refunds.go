@@ -57,13 +57,13 @@ type RefundMatch string
 
 // Matches. PayoutAsked is RefundAsked for a payout.
 const (
-	NoRefund     RefundMatch = ""       // it says nothing that could be kept
-	RefundKnown  RefundMatch = "known"  // it says nothing new
-	RefundAsked  RefundMatch = "asked"  // of ours: the supplier is queried about it now
-	RefundNoted  RefundMatch = "noted"  // no money moved
-	RefundStored RefundMatch = "stored" // its payment is not known yet
-	RefundBooked RefundMatch = "booked" // money that moved at the supplier
-	PayoutAsked  RefundMatch = "payout"
+	NoRefund      RefundMatch = ""       // it says nothing that could be kept
+	RefundKnown   RefundMatch = "known"  // it says nothing new
+	RefundQueried RefundMatch = "asked"  // of ours: the supplier is queried about it now
+	RefundNoted   RefundMatch = "noted"  // no money moved
+	RefundStored  RefundMatch = "stored" // its payment is not known yet
+	RefundBooked  RefundMatch = "booked" // money that moved at the supplier
+	PayoutQueried RefundMatch = "payout"
 )
 
 // refundNote is the result of Match for one message.
@@ -113,8 +113,8 @@ func (b *batch) decideRefund(m *Message, d *decision) bool {
 	case RefundKnown:
 		d.outcome = Repeat
 		d.pass("refund", stepRefundKnown)
-	case RefundAsked:
-		d.pass("refund", stepRefundAsked)
+	case RefundQueried:
+		d.pass("refund", stepRefundQueried)
 	case RefundNoted:
 		d.pass("refund", stepRefundNoted)
 	case RefundStored:
@@ -122,8 +122,8 @@ func (b *batch) decideRefund(m *Message, d *decision) bool {
 	case RefundBooked:
 		d.outcome = exception.UnknownRefund
 		d.pass("refund", stepRefundBooked)
-	case PayoutAsked:
-		d.pass("payout", stepPayoutAsked)
+	case PayoutQueried:
+		d.pass("payout", stepPayoutQueried)
 	default:
 		return false
 	}

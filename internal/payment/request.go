@@ -29,12 +29,12 @@ type request struct {
 func (r *request) key() string { return r.orderNo }
 
 type answer struct {
-	order  *order.Order
-	err    error // of this item only
-	moved  bool
-	start  *starting // for a request to pay
-	asked  []Moment
-	nudges []queue.Nudge
+	order   *order.Order
+	err     error // of this item only
+	moved   bool
+	start   *starting // for a request to pay
+	queried []Moment
+	nudges  []queue.Nudge
 }
 
 // Cancel closes an order safely: at once if no payment was started, otherwise through closing,
@@ -50,11 +50,11 @@ func (p *Processor) Cancel(ctx context.Context, m *merchant.Merchant, orderNo st
 // answered nudges what a committed batch of requests made due.
 func (p *Processor) answered(_ []*request, answers []answer) {
 	var nudges []queue.Nudge
-	var asked []Moment
+	var queried []Moment
 	var moments []int64
 	for _, a := range answers {
 		nudges = append(nudges, a.nudges...)
-		asked = append(asked, a.asked...)
+		queried = append(queried, a.queried...)
 		if a.start != nil && !a.start.again && *a.order.NextAt != a.order.ExpiresAt {
 			moments = append(moments, *a.order.NextAt)
 		}
@@ -64,7 +64,7 @@ func (p *Processor) answered(_ []*request, answers []answer) {
 	}
 	p.o.Nudger.Now(nudges)
 	p.o.Nudger.Expiring(moments)
-	p.ask(asked)
+	p.query(queried)
 }
 
 func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]answer, error) {
@@ -104,7 +104,7 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 				continue
 			}
 			attempts = append(attempts, x.attempt)
-			next := p.firstAsk(o, x.entry)
+			next := p.firstQuery(o, x.entry)
 			o.NextAt = &next
 			if o.Status == order.Paying { // an earlier attempt has ended
 				w.Add(tx.NewRaw("UPDATE orders SET next_at = ?, query_tries = 0 WHERE id = ?", next, o.ID))
@@ -128,7 +128,7 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 		return nil, err
 	}
 	if len(answers) > 0 {
-		answers[0].asked = c.asked
+		answers[0].queried = c.queried
 	}
 	for i, a := range answers {
 		if a.order != nil {
@@ -188,8 +188,8 @@ func OpenOf(attempts []*Attempt) *Attempt {
 	return nil
 }
 
-// canAsk reports whether a supplier can be queried about payments.
-func (p *Processor) canAsk(supplierID int64) (supplier.Entry, bool) {
+// canQuery reports whether a supplier can be queried about payments.
+func (p *Processor) canQuery(supplierID int64) (supplier.Entry, bool) {
 	s, ok := p.o.Settings.Current().Suppliers.ByID(supplierID)
 	return s, ok && p.o.Calls != nil && s.Can().Querier != nil
 }
@@ -201,26 +201,26 @@ type closing struct {
 	p       *Processor
 	by      order.Cause
 	changes []order.Change
-	asked   []Moment // orders now closing whose supplier must be queried
+	queried []Moment // orders now closing whose supplier must be queried
 }
 
 // add takes a pending, paying or closing order with its attempts.
 func (c *closing) add(o *order.Order, attempts []*Attempt, actor string) {
 	now := c.p.o.DB.Now()
 	change := order.Change{Order: o, To: order.Closed, Cause: c.by, Actor: actor}
-	open, at := OpenOf(attempts), askedAt(o, attempts)
-	s, canAsk := c.p.canAsk(at)
+	open, at := OpenOf(attempts), queriedAt(o, attempts)
+	s, canQuery := c.p.canQuery(at)
 	switch {
 	case o.Status == order.Closing:
 		change.Cause = order.ByGrace
 		o.ClosedAt = &now
 	// An imported order that is being paid has no attempt.
-	case o.Status == order.Paying && (open != nil || len(attempts) == 0), o.Status == order.Pending && canAsk && s.QueryPending:
+	case o.Status == order.Paying && (open != nil || len(attempts) == 0), o.Status == order.Pending && canQuery && s.QueryPending:
 		change.To = order.Closing
 		next := now + c.p.o.ClosingGrace.Microseconds()
-		if canAsk {
+		if canQuery {
 			next = now + c.p.o.Steps.firstClose()
-			c.asked = append(c.asked, Moment{ID: o.ID, NextAt: next, Status: order.Closing, ExpiresAt: o.ExpiresAt, Supplier: at})
+			c.queried = append(c.queried, Moment{ID: o.ID, NextAt: next, Status: order.Closing, ExpiresAt: o.ExpiresAt, Supplier: at})
 		}
 		o.NextAt, o.CloseReason = &next, string(c.by)
 	default:
@@ -229,8 +229,8 @@ func (c *closing) add(o *order.Order, attempts []*Attempt, actor string) {
 	c.changes = append(c.changes, change)
 }
 
-// askedAt returns the supplier to query about an order: that of its open attempt, else its own.
-func askedAt(o *order.Order, attempts []*Attempt) int64 {
+// queriedAt returns the supplier to query about an order: that of its open attempt, else its own.
+func queriedAt(o *order.Order, attempts []*Attempt) int64 {
 	if open := OpenOf(attempts); open != nil {
 		return open.At(o)
 	}

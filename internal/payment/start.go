@@ -14,10 +14,10 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/seal"
-	"backstop/internal/suppliercall"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 
 	"github.com/uptrace/bun"
 )
@@ -181,8 +181,8 @@ func nextRef(orderNo string, attempts []*Attempt) string {
 	return orderNo + "_" + strconv.Itoa(last+1)
 }
 
-// firstAsk returns when an order whose payment was just started is due.
-func (p *Processor) firstAsk(o *order.Order, s supplier.Entry) int64 {
+// firstQuery returns when an order whose payment was just started is due.
+func (p *Processor) firstQuery(o *order.Order, s supplier.Entry) int64 {
 	if p.o.Calls == nil || s.Can().Querier == nil {
 		return o.ExpiresAt
 	}

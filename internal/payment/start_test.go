@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"backstop/internal/base/invalid"
-	"backstop/internal/suppliercall"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
-var askSteps = payment.Steps{Query: []time.Duration{time.Minute, 2 * time.Minute}, Close: []time.Duration{0, 10 * time.Second}}
+var querySteps = payment.Steps{Query: []time.Duration{time.Minute, 2 * time.Minute}, Close: []time.Duration{0, 10 * time.Second}}
 
 func withFakes() paymenttest.Options {
-	return paymenttest.Options{Fakes: paymenttest.NewFakes("f1", "f2"), Steps: askSteps}
+	return paymenttest.Options{Fakes: paymenttest.NewFakes("f1", "f2"), Steps: querySteps}
 }
 
 func at(code string) func(*payment.CreateRequest) {
@@ -250,7 +250,7 @@ func TestTheStepsOfAnOrder(t *testing.T) {
 func TestWhatIsClosingIsNotClosedUnasked(t *testing.T) {
 	t.Parallel()
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
-		f.Processor.AskBy(func([]payment.Moment) {})
+		f.Processor.QueryBy(func([]payment.Moment) {})
 		o := create(t, f, at("f1"))
 		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); err != nil {
 			t.Fatal(err)
@@ -277,7 +277,7 @@ func TestNoStepIsBehindTheTimeout(t *testing.T) {
 	for tries := range int64(5) {
 		o.QueryTries = tries
 		for _, c := range []struct{ now, want int64 }{{0, 1000}, {999, 1000}, {1000, 1000}, {5000, 5000}} {
-			if got, _ := askSteps.Next(o, c.now); got != c.want {
+			if got, _ := querySteps.Next(o, c.now); got != c.want {
 				t.Errorf("try %d at %d: %d, want %d", tries, c.now, got, c.want)
 			}
 		}

@@ -68,15 +68,15 @@ func TestAnOrderIsAskedByTheClock(t *testing.T) {
 				t.Fatalf("order %d is queried %d µs after its timeout", id, now()-o.ExpiresAt)
 			}
 			o.Status, o.QueryTries = order.Closing, 0
-			asked := 0
+			queried := 0
 			for i := 0; now() < o.ExpiresAt+(24*time.Hour).Microseconds(); i++ {
 				want := contractSteps.Close[min(i, len(contractSteps.Close)-1)]
 				wait(want, want > 0, false)
-				asked++
+				queried++
 			}
 			// 48 min 40 s of the table, then half an hour again and again, ±10 %.
-			if asked < 49 || asked > 60 {
-				t.Errorf("order %d: %d attempts to close it in a day", id, asked)
+			if queried < 49 || queried > 60 {
+				t.Errorf("order %d: %d attempts to close it in a day", id, queried)
 			}
 			for range 3 {
 				wait(payment.Daily, false, true)

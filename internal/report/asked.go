@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// askedOften is how many queries an order must have had to count as having no result, and
+	// queriedOften is how many queries an order must have had to count as having no result, and
 	// noResultAfter how long after the last of them.
-	askedOften    = 3
+	queriedOften  = 3
 	noResultAfter = 30 * time.Minute
-	// askedRows bounds the rows counted, dueRead those read for the count.
-	askedRows = 10_000
-	dueRead   = 200_000
+	// queriedRows bounds the rows counted, dueRead those read for the count.
+	queriedRows = 10_000
+	dueRead     = 200_000
 )
 
 // waitsForResult is the condition that the supplier of an order o is being queried.
@@ -28,10 +28,10 @@ var waitsForResult = order.Moves.In("o.status", order.Paying, order.Closing)
 // over half an hour ago, and are still paying or closing. It has its own index (migration
 // orders_queried).
 func NoResult(now int64) (ids string, args []any) {
-	return "SELECT o.id FROM orders AS o WHERE o.next_at >= " + order.DueFrom + " AND o.query_tries > " + strconv.Itoa(askedOften-1) +
+	return "SELECT o.id FROM orders AS o WHERE o.next_at >= " + order.DueFrom + " AND o.query_tries > " + strconv.Itoa(queriedOften-1) +
 			" AND " + waitsForResult +
 			" AND (SELECT c.started_at FROM supplier_calls AS c WHERE c.order_id = o.id AND c.op = 'query' ORDER BY c.id LIMIT 1 OFFSET " +
-			strconv.Itoa(askedOften-1) + ") < ?",
+			strconv.Itoa(queriedOften-1) + ") < ?",
 		[]any{now - noResultAfter.Microseconds()}
 }
 
@@ -82,27 +82,27 @@ func Awaiting(ctx context.Context, d *db.DB) (map[int64]Standing, error) {
 	return by, nil
 }
 
-// Asked counts orders, and their money by currency.
-type Asked struct {
+// Queried counts orders, and their money by currency.
+type Queried struct {
 	Orders int64
 	More   bool // there are more than were counted
 	Sums   money.Totals
 }
 
-// CountAsked counts the orders of NoResult or AwaitedOf.
-func CountAsked(ctx context.Context, d *db.DB, ids string, args []any) (a Asked, err error) {
+// CountQueried counts the orders of NoResult or AwaitedOf.
+func CountQueried(ctx context.Context, d *db.DB, ids string, args []any) (a Queried, err error) {
 	var rows []Sum
 	err = d.Read.NewRaw(
 		"SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM (SELECT currency, amount FROM orders WHERE id IN ("+
 			ids+
-			") LIMIT "+strconv.Itoa(askedRows)+") AS w GROUP BY currency", args...).Scan(ctx, &rows)
+			") LIMIT "+strconv.Itoa(queriedRows)+") AS w GROUP BY currency", args...).Scan(ctx, &rows)
 	if err != nil {
-		return Asked{}, fmt.Errorf("count orders that wait for a result: %w", err)
+		return Queried{}, fmt.Errorf("count orders that wait for a result: %w", err)
 	}
 	for _, s := range rows {
 		a.Orders += s.Orders
 		a.Sums.Add(s.Minor, s.Currency)
 	}
-	a.More = a.Orders >= askedRows
+	a.More = a.Orders >= queriedRows
 	return a, nil
 }

@@ -103,7 +103,7 @@ func TestOrdersThatWaitAreCountedBySupplier(t *testing.T) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		ids, args := report.AwaitedOf(1)
-		if rows, err := report.CountAsked(t.Context(), d, ids, args); err != nil || rows.Orders != got[1].Orders() {
+		if rows, err := report.CountQueried(t.Context(), d, ids, args); err != nil || rows.Orders != got[1].Orders() {
 			t.Errorf("the list that it links to has %d orders, %v", rows.Orders, err)
 		}
 	})

@@ -201,7 +201,7 @@ func (c *Caller) row(x Call) *Done {
 //
 // Errors: ErrDown, a *supplier.FieldError of ask, and those of the database and of ctx; in
 // these cases nothing was sent. The result of a call that was sent is never an error.
-func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said, error)) (*Done, error) {
+func (c *Caller) Do(ctx context.Context, x Call, call func(context.Context) (Said, error)) (*Done, error) {
 	d := x.Begun
 	if c.Down(x.To.ID) {
 		if d != nil {
@@ -223,7 +223,7 @@ func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said
 	defer release()
 	failpoint.Hit("before_call")
 	start := time.Now()
-	said, err := safely(ctx, ask)
+	said, err := safely(ctx, call)
 	took := time.Since(start)
 	failpoint.Hit("after_call")
 	if field := (*supplier.FieldError)(nil); errors.As(err, &field) {
@@ -239,13 +239,13 @@ func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said
 }
 
 // safely calls an adapter: a panic in it must not end the process.
-func safely(ctx context.Context, ask func(context.Context) (Said, error)) (said Said, err error) {
+func safely(ctx context.Context, call func(context.Context) (Said, error)) (said Said, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the adapter panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return ask(ctx)
+	return call(ctx)
 }
 
 // turn waits until the supplier may be called: for a slot, for its rate and, after an outage,

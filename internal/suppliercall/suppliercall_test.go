@@ -228,7 +228,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c, e, other := caller(t, d, 8), entry(t, d, "s1", 1000), entry(t, d, "s2", 1000)
-		ask := func(e supplier.Entry, class supplier.Class) error {
+		call := func(e supplier.Entry, class supplier.Class) error {
 			done, err := c.Do(t.Context(), Call{To: e, Op: Query, Reference: "R"}, said(class, "unknown"))
 			if err == nil {
 				err = c.Keep(t.Context(), done)
@@ -239,17 +239,17 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 			supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS, supplier.ClassBadSignature, supplier.ClassRefused,
 			supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassUnknown, supplier.ClassBadAnswer, supplier.ClassBadSignature,
 		} {
-			if err := ask(e, class); err != nil {
+			if err := call(e, class); err != nil {
 				t.Fatalf("call %d: %v", i, err)
 			}
 		}
-		if err := ask(e, supplier.ClassOK); !errors.Is(err, ErrDown) {
+		if err := call(e, supplier.ClassOK); !errors.Is(err, ErrDown) {
 			t.Errorf("after five failures: %v", err)
 		}
 		if n := count(t, d, "SELECT count(*) FROM supplier_calls WHERE supplier_id = ?", e.ID); n != 10 {
 			t.Errorf("%d rows: an open breaker wrote one", n)
 		}
-		if err := ask(other, supplier.ClassOK); err != nil {
+		if err := call(other, supplier.ClassOK); err != nil {
 			t.Errorf("another supplier: %v", err)
 		}
 		if n := count(t, d, "SELECT count(*) FROM breaker_history WHERE owner_id = ? AND to_state = 'open' AND failures = 5",
@@ -271,7 +271,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		done, err := c.Do(t.Context(), Call{To: e, Op: Query, Reference: "R"}, func(ctx context.Context) (Said, error) {
-			if err := ask(e, supplier.ClassOK); !errors.Is(err, ErrDown) {
+			if err := call(e, supplier.ClassOK); !errors.Is(err, ErrDown) {
 				t.Errorf("a second call during the probe: %v", err)
 			}
 			return said(supplier.ClassRefused, "unknown")(ctx)

@@ -67,7 +67,7 @@ type look struct {
 	now     int64
 	mark    int64   // no reader looks at orders due before this
 	tripped []int64 // suppliers with an open breaker
-	asked   []int64 // suppliers that can be queried
+	queried []int64 // suppliers that can be queried
 	pending []int64 // of those, suppliers that are also queried for orders without a started payment
 }
 
@@ -84,7 +84,7 @@ func (l *look) sql(condition string) bun.Safe {
 	return bun.Safe(strings.NewReplacer(
 		"{now}", number(l.now), "{late}", number(l.now-late.Microseconds()), "{mark}", number(l.mark), "{postponed}",
 		number(l.now+postponed.Microseconds()),
-		"{tripped}", list(l.tripped), "{asked}", list(l.asked), "{pending}", list(l.pending),
+		"{tripped}", list(l.tripped), "{asked}", list(l.queried), "{pending}", list(l.pending),
 	).Replace(condition))
 }
 
@@ -107,7 +107,7 @@ var scans = []scan{
 	{"orders", "id", []rule{
 		{what: OpenOrders, lost: unfinished + " AND x.next_at IS NULL"},
 		{what: ExpiredOrders, lost: waits + " AND x.expires_at < {late} AND (x.next_at IS NULL OR x.next_at > {postponed})"},
-		{what: ClosedOrders, lost: unasked, push: askOnce},
+		{what: ClosedOrders, lost: unqueried, push: queryOnce},
 	}},
 	// A ping ends by itself within seconds.
 	{
@@ -159,21 +159,21 @@ var lostCompensation = "(" + compensation.Moves.In("x.state", compensation.Waiti
 	compensation.Moves.In("x.state", compensation.Running) + " AND x.lease_until < {late} AND coalesce(x.next_at, {postponed}) > {now} OR " +
 	compensation.Moves.In("x.state", compensation.Waiting, compensation.Running) + " AND x.next_at < {late} AND x.supplier_id NOT IN ({tripped}))"
 
-// unasked is the condition for an order closed by our clock or the merchant alone whose
+// unqueried is the condition for an order closed by our clock or the merchant alone whose
 // supplier can be queried but has not been since. The compensation opened by the push queries
 // it once, whatever the result.
-var unasked = order.Moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.queried_at, 0) < x.closed_at" +
+var unqueried = order.Moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.queried_at, 0) < x.closed_at" +
 	" AND (x.supplier_id IN ({pending}) OR x.supplier_id IN ({asked}) AND EXISTS (SELECT 1 FROM payment_attempts AS a WHERE a.order_id = x.id))" +
 	" AND EXISTS (SELECT 1 FROM order_history AS h WHERE h.order_id = x.id AND h.version = x.version AND " +
 	moves.Words("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
 	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = x.id AND c.subject_kind = '" + compensation.OfOrder +
 	"' AND c.made_by = '" + rerun.MadeBySweep + "')"
 
-// askOnce has suppliers queried whether closed orders were paid.
-func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
+// queryOnce has suppliers queried whether closed orders were paid.
+func queryOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 	var orders []*order.Order
 	err := tx.NewRaw("SELECT "+l.o.DB.Columns((*order.Order)(nil))+" FROM orders AS x WHERE x.id IN (?) AND ? ORDER BY x.id", bun.List(ids),
-		l.sql(unasked)).Scan(ctx, &orders)
+		l.sql(unqueried)).Scan(ctx, &orders)
 	if err != nil {
 		return 0, fmt.Errorf("read closed orders: %w", err)
 	}
@@ -215,7 +215,7 @@ func (o *Options) newLook(ctx context.Context) (l *look, err error) {
 		if s.Can().Querier == nil {
 			continue
 		}
-		if l.asked = append(l.asked, s.ID); s.QueryPending {
+		if l.queried = append(l.queried, s.ID); s.QueryPending {
 			l.pending = append(l.pending, s.ID)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/orderquery"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
@@ -23,6 +22,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
@@ -278,20 +278,20 @@ func TestEveryLostRowIsPushedOnce(t *testing.T) {
 	})
 }
 
-// asker asks by a Worker.
-type asker struct {
+// querier queries by a Worker.
+type querier struct {
 	f *fixture
 	a *orderquery.Worker
 }
 
-func (x asker) Ask(context.Context, int64) compensation.Result {
+func (x querier) Query(context.Context, int64) compensation.Result {
 	return compensation.DeadLetter(compensation.Payload, "not here")
 }
 
-func (x asker) AskClosed(ctx context.Context, id int64) compensation.Result {
+func (x querier) QueryClosed(ctx context.Context, id int64) compensation.Result {
 	o, err := order.ByID(ctx, x.f.DB, id)
 	if err == nil {
-		_, err = x.a.Ask(ctx, o.OrderNo)
+		_, err = x.a.Query(ctx, o.OrderNo)
 	}
 	if err != nil {
 		return compensation.Failed(err)
@@ -317,9 +317,9 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 			Log: slog.New(slog.DiscardHandler),
 		})
 		defer a.Close(context.Background())
-		f.Processor.AskBy(a.Offer)
+		f.Processor.QueryBy(a.Offer)
 		c := compensation.NewRunner(compensation.Options{
-			DB: f.DB, Kinds: []compensation.Kind{rerun.Kind(asker{f, a})}, Schedule: schedule, Concurrency: 4, PerLane: 4,
+			DB: f.DB, Kinds: []compensation.Kind{rerun.Kind(querier{f, a})}, Schedule: schedule, Concurrency: 4, PerLane: 4,
 			Time: time.Minute,
 			Shut: func(int64) bool { return false }, Log: slog.New(slog.DiscardHandler),
 		})

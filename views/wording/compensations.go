@@ -20,7 +20,7 @@ var CompensationClasses = map[string]text.Text{
 	string(compensation.Database):            {ZH: "数据库写入失败", EN: "Database write failed"},
 	string(compensation.Payload):             {ZH: "任务内容无法读取", EN: "Unreadable payload"},
 	string(compensation.Poison):              {ZH: "执行时程序崩溃", EN: "The program crashed"},
-	string(compensation.NotAskable):          {ZH: "渠道不支持查单", EN: "The supplier cannot be queried"},
+	string(compensation.NotQueryable):        {ZH: "渠道不支持查单", EN: "The supplier cannot be queried"},
 }
 
 func CompensationKind(kind string) text.Text { return ui.TextFor(compensationKinds, kind) }

@@ -8,7 +8,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
@@ -16,7 +15,6 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
@@ -31,13 +29,15 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/sandbox"
+	"backstop/internal/savedview"
 	"backstop/internal/settings/apply"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
+	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
-	"backstop/internal/savedview"
 	"backstop/web"
 )
 
@@ -101,7 +101,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		Log: o.Log,
 	}, slices.Concat(
 		decision.Actions(decision.Options{
-			DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds,
+			DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Querier: h.asking(o), Refunds: o.Refunds,
 		}),
 		adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals(),
 		[]approval.Action{apply.Action(applying), o.Batches.Approval(), o.Refunds.Approval()},
@@ -152,9 +152,9 @@ func (nowhere) Expire(context.Context, time.Time) error { return nil }
 // asking queries suppliers; none here can be queried.
 func (h *Site) asking(o *web.Options) *orderquery.Worker {
 	if h.calls != nil {
-		return orderquery.New(orderquery.Options{DB: o.DB, Settings: o.Settings, Calls: h.calls, AskOnly: true})
+		return orderquery.New(orderquery.Options{DB: o.DB, Settings: o.Settings, Calls: h.calls, QueryOnly: true})
 	}
 	calls := suppliercall.New(suppliercall.Options{DB: o.DB, Breakers: breaker.NewSupplierCache(o.DB, breaker.Policy{Failures: 5})})
 	h.calls = calls
-	return orderquery.New(orderquery.Options{DB: o.DB, Settings: o.Settings, Calls: calls, AskOnly: true})
+	return orderquery.New(orderquery.Options{DB: o.DB, Settings: o.Settings, Calls: calls, QueryOnly: true})
 }

@@ -21,14 +21,14 @@ import (
 // An idle node may ask Redis 40 times a second: each look costs 0.03 % of a core.
 func TestIdleServersAskRarely(t *testing.T) {
 	t.Parallel()
-	asked := 0.0
+	queried := 0.0
 	for _, group := range Groups {
 		c := ServerConfig(group, quiet)
 		// A poll looks into each queue, and forwarding into its scheduled and its retried tasks.
-		asked += float64(len(c.Queues)) * (1/c.TaskCheckInterval.Seconds() + 2/c.DelayedTaskCheckInterval.Seconds())
+		queried += float64(len(c.Queues)) * (1/c.TaskCheckInterval.Seconds() + 2/c.DelayedTaskCheckInterval.Seconds())
 	}
-	if asked > 40 {
-		t.Errorf("%.0f looks a second", asked)
+	if queried > 40 {
+		t.Errorf("%.0f looks a second", queried)
 	}
 }
 

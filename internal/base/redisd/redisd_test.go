@@ -226,11 +226,11 @@ func TestWrongURLsShowWhatToFix(t *testing.T) {
 	refuses := func(url, want string) {
 		t.Helper()
 		r, book := openExternal(t, url)
-		for what, ask := range map[string]func(context.Context) error{"Check": r.Check, "Verify": r.Verify} {
-			err := ask(t.Context())
+		for what, query := range map[string]func(context.Context) error{"Check": r.Check, "Verify": r.Verify} {
+			err := query(t.Context())
 			for end := time.Now().Add(time.Minute); errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), want) &&
 				time.Now().Before(end); {
-				err = ask(t.Context()) // on a busy machine one check may take longer than its limit
+				err = query(t.Context()) // on a busy machine one check may take longer than its limit
 			}
 			if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") ||
 				strings.Contains(err.Error(), "s3cret") {

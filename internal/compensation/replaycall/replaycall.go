@@ -23,9 +23,9 @@ type Payload struct {
 
 // Subject handles one kind of call.
 type Subject interface {
-	// Ask queries the supplier about the call by its number, and stores the answer. arrived is
+	// Query queries the supplier about the call by its number, and stores the answer. arrived is
 	// false only if the answer says that the call never arrived; result is then unused.
-	Ask(ctx context.Context, x compensation.Item, p Payload) (result compensation.Result, arrived bool)
+	Query(ctx context.Context, x compensation.Item, p Payload) (result compensation.Result, arrived bool)
 	// MayRepeat reports whether the object allows the same call again.
 	MayRepeat(ctx context.Context, x compensation.Item, p Payload) (bool, error)
 	// Call repeats the call, with the same number and key, and stores the result.
@@ -46,7 +46,7 @@ func Kind(subjects Subjects) compensation.Kind {
 				return compensation.DeadLetter(compensation.Payload, err.Error())
 			}
 			s := subjects[p.Op]
-			result, arrived := s.Ask(ctx, x, p)
+			result, arrived := s.Query(ctx, x, p)
 			if arrived {
 				return result
 			}

@@ -17,12 +17,12 @@ type subject struct {
 	may     bool
 	err     error
 
-	asked, called int
-	number, key   string
+	queried, called int
+	number, key     string
 }
 
-func (s *subject) Ask(_ context.Context, _ compensation.Item, p replaycall.Payload) (compensation.Result, bool) {
-	s.asked++
+func (s *subject) Query(_ context.Context, _ compensation.Item, p replaycall.Payload) (compensation.Result, bool) {
+	s.queried++
 	s.number = p.Reference
 	return s.says, s.arrived
 }
@@ -64,7 +64,7 @@ func TestACallIsRepeatedOnlyWhereItNeverArrived(t *testing.T) {
 		},
 	} {
 		got := replaycall.Kind(replaycall.Subjects{"refund": &c.s}).Run(t.Context(), compensation.Item{Payload: json.RawMessage(payload)})
-		if got.Class != c.want || c.s.asked != 1 || c.s.called != c.called || c.s.number != "R1" || c.called == 1 && c.s.key != "k-1" {
+		if got.Class != c.want || c.s.queried != 1 || c.s.called != c.called || c.s.number != "R1" || c.called == 1 && c.s.key != "k-1" {
 			t.Errorf("%s: %+v after %+v", name, got, c.s)
 		}
 	}

@@ -63,17 +63,17 @@ func Doubtful(w *db.Writes, d *db.DB, s compensation.Schedule, o *order.Order, s
 	w.Add(compensation.DueNow(w.Tx(), d, x.Kind, x.SubjectKind, x.SubjectID)) // the item may be there, and wait
 }
 
-// Asker queries the supplier about an order and confirms the answer. It returns AlreadyDone if the
+// Querier queries the supplier about an order and confirms the answer. It returns AlreadyDone if the
 // order had ended already, Succeeded if the answer ended it, Died(NotAskable) if the supplier
 // cannot be queried, and Later otherwise.
-type Asker interface {
-	Ask(ctx context.Context, orderID int64) compensation.Result
-	// AskClosed queries once about an order that is over; any answer is Succeeded.
-	AskClosed(ctx context.Context, orderID int64) compensation.Result
+type Querier interface {
+	Query(ctx context.Context, orderID int64) compensation.Result
+	// QueryClosed queries once about an order that is over; any answer is Succeeded.
+	QueryClosed(ctx context.Context, orderID int64) compensation.Result
 }
 
 // Kind queries through an Asker.
-func Kind(by Asker) compensation.Kind {
+func Kind(by Querier) compensation.Kind {
 	return compensation.Kind{
 		Name:  compensation.Rerun,
 		Check: func(raw json.RawMessage) error { _, err := read(raw); return err },
@@ -83,9 +83,9 @@ func Kind(by Asker) compensation.Kind {
 				return compensation.DeadLetter(compensation.Payload, err.Error())
 			}
 			if p.Purpose == ofClosed {
-				return by.AskClosed(ctx, p.Order)
+				return by.QueryClosed(ctx, p.Order)
 			}
-			return by.Ask(ctx, p.Order)
+			return by.Query(ctx, p.Order)
 		},
 	}
 }

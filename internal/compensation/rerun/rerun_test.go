@@ -9,24 +9,24 @@ import (
 	"backstop/internal/compensation/rerun"
 )
 
-type asker map[int64]compensation.Result
+type querier map[int64]compensation.Result
 
-func (a asker) Ask(_ context.Context, orderID int64) compensation.Result { return a[orderID] }
+func (a querier) Query(_ context.Context, orderID int64) compensation.Result { return a[orderID] }
 
-func (a asker) AskClosed(_ context.Context, orderID int64) compensation.Result {
+func (a querier) QueryClosed(_ context.Context, orderID int64) compensation.Result {
 	return a[-orderID]
 }
 
 func TestTheSupplierIsAskedAboutTheOrder(t *testing.T) {
 	t.Parallel()
-	kind := rerun.Kind(asker{
+	kind := rerun.Kind(querier{
 		1: compensation.Succeeded("paid").WithCall(4), 2: compensation.AlreadyDone("it is paid"),
 		3: compensation.Later(compensation.SupplierTimeout, ""),
-		4: compensation.DeadLetter(compensation.NotAskable, ""), -3: compensation.Succeeded("not found"),
+		4: compensation.DeadLetter(compensation.NotQueryable, ""), -3: compensation.Succeeded("not found"),
 	})
 	for payload, want := range map[string]compensation.Class{
 		`{"order":1}`: compensation.OK, `{"order":2,"purpose":"stuck_paying"}`: compensation.Over,
-		`{"order":3}`: compensation.Class(compensation.SupplierTimeout), `{"order":4}`: compensation.Class(compensation.NotAskable),
+		`{"order":3}`: compensation.Class(compensation.SupplierTimeout), `{"order":4}`: compensation.Class(compensation.NotQueryable),
 		`{"order":3,"purpose":"closed_unasked"}`: compensation.OK,
 		`{}`:                                     compensation.Class(compensation.Payload),
 	} {

@@ -550,18 +550,18 @@ func TestADisputeAndRefunds(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
-		ask := func(amount int64) (*refund.Refund, error) {
+		create := func(amount int64) (*refund.Refund, error) {
 			r, _, err := k.refunds.Create(t.Context(), k.M1, refund.Request{
 				OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: amount,
 				Reason: "broken",
 			})
 			return r, err
 		}
-		auto, err := ask(300)
+		auto, err := create(300)
 		if err != nil || auto.Status != refund.Approved {
 			t.Fatalf("%+v %v", auto, err)
 		}
-		waits, err := ask(1200)
+		waits, err := create(1200)
 		if err != nil || waits.Status != refund.Requested {
 			t.Fatalf("%+v %v", waits, err)
 		}
@@ -574,16 +574,16 @@ func TestADisputeAndRefunds(t *testing.T) {
 			k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = 'refund.failed'", r.ID)
 		}
 		k.balances("stopped", 499, 1500, -1999)
-		_, err = ask(500)
+		_, err = create(500)
 		if exceeds, ok := err.(*refund.ExceedsError); !ok || exceeds.Refundable != 499 { //nolint:errorlint // returned unwrapped
 			t.Errorf("%v", err)
 		}
-		if _, err = ask(499); err != nil {
+		if _, err = create(499); err != nil {
 			t.Error(err)
 		}
 		k.say(o, "du_1", said{second: 2, kind: "closed", stage: supplier.DisputeWon})
 		k.balances("won", 1500, 0, -1999)
-		if _, err = ask(1000); err != nil {
+		if _, err = create(1000); err != nil {
 			t.Error(err)
 		}
 		if got := k.order(o).DisputedAmount; got != 0 {

@@ -28,7 +28,7 @@ func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 			no := fmt.Sprintf("du_share_%d", round)
 			var all sync.WaitGroup
 			var taken, refused atomic.Int64
-			ask := func(amount int64, one func() error) {
+			create := func(amount int64, one func() error) {
 				all.Go(func() {
 					switch err := dbtest.Repeat(one); {
 					case err == nil:
@@ -42,14 +42,14 @@ func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 			}
 			for range 4 {
 				out, to := k.Out(), k.Out()
-				ask(400, func() error {
+				create(400, func() error {
 					_, _, err := k.refunds.Create(t.Context(), k.M1, refund.Request{
 						OrderNo: refunded.OrderNo, OutRefundNo: out, Amount: 400,
 						Reason: "broken",
 					})
 					return err
 				})
-				ask(903, func() error {
+				create(903, func() error {
 					_, _, err := k.payouts.Create(t.Context(), k.M1, payout.Request{
 						OutPayoutNo: to, Amount: 900, Currency: "CNY",
 						Supplier: "f1", AccountCode: "main",

@@ -10,7 +10,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
@@ -19,6 +18,7 @@ import (
 	"backstop/internal/ledger/fact"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 
 	"github.com/uptrace/bun"
 )
@@ -67,8 +67,8 @@ func (m *Machine) Subject() replaycall.Subject { return subject{m} }
 
 type subject struct{ m *Machine }
 
-// Ask queries the supplier about a payout. One that was never sent cannot have arrived.
-func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payload) (compensation.Result, bool) {
+// Query queries the supplier about a payout. One that was never sent cannot have arrived.
+func (s subject) Query(ctx context.Context, x compensation.Item, _ replaycall.Payload) (compensation.Result, bool) {
 	m := s.m
 	p, at, result, ok := m.load(ctx, x)
 	if !ok {
@@ -321,9 +321,9 @@ func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op sup
 	done *suppliercall.Done, err error,
 ) {
 	can := at.Can()
-	ask := can.PayoutQuery
+	call := can.PayoutQuery
 	if op == suppliercall.Payout {
-		ask = can.Payout
+		call = can.Payout
 	}
 	what := supplier.Payout{No: p.PayoutNo, SupplierNo: p.SupplierPayoutNo, Amount: p.Amount, Currency: p.Currency}
 	if what.Payee, err = m.o.Accounts.Payee(ctx, m.DB.Read, p.PayoutAccountID); err != nil {
@@ -339,7 +339,7 @@ func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op sup
 	to.Begun = begun
 	done, err = m.o.Calls.Do(ctx, to,
 		func(ctx context.Context) (suppliercall.Said, error) {
-			answer, err = ask(ctx, what)
+			answer, err = call(ctx, what)
 			return suppliercall.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
 		})
 	if err == nil && answer.State == "" { // a failure of the adapter
@@ -387,7 +387,7 @@ func (m *Machine) unsent(ctx context.Context, x compensation.Item, p, before *Pa
 // noPayouter returns the result for an item whose supplier can no longer make payouts.
 func (m *Machine) noPayouter(x compensation.Item, p *Payout) compensation.Result {
 	d, _ := m.waitFor(p, x)
-	return compensation.Later(compensation.NotAskable, "its supplier cannot make payouts: check the supplier's settings").Again(d)
+	return compensation.Later(compensation.NotQueryable, "its supplier cannot make payouts: check the supplier's settings").Again(d)
 }
 
 // uncalled returns the result of a call that was not made.
@@ -397,7 +397,7 @@ func (m *Machine) uncalled(x compensation.Item, p *Payout, err error) compensati
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}
 	if field, ok := errors.AsType[*supplier.FieldError](err); ok {
-		return compensation.Later(compensation.NotAskable, field.Error()).Again(d)
+		return compensation.Later(compensation.NotQueryable, field.Error()).Again(d)
 	}
 	return compensation.Later(compensation.Database, db.ErrorText(err)).Again(d)
 }

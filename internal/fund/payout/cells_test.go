@@ -74,7 +74,7 @@ func (k *till) meets(from, outcome, want string) {
 	what := from + ", " + outcome
 	k.fund("m1", all)
 	k.fee = cost
-	k.run(k.asked(1)) // a healthy call, so that the supplier's breaker stays closed
+	k.run(k.mustCreate(1)) // a healthy call, so that the supplier's breaker stays closed
 	p := k.at(from)
 	cell, word, _ := strings.Cut(from, ":")
 	before := k.reload(p)
@@ -94,7 +94,7 @@ func (k *till) meets(from, outcome, want string) {
 	if truth.Calls > 1 || truth.Calls > 0 && !truth.Same {
 		k.t.Errorf("%s: it was sent %d times, with the same content: %t", what, truth.Calls, truth.Same)
 	}
-	if slices.Contains([]string{"P1", "P2", "P4"}, no) && truth.Calls+truth.Asked > 0 {
+	if slices.Contains([]string{"P1", "P2", "P4"}, no) && truth.Calls+truth.Queried > 0 {
 		k.t.Errorf("%s: the supplier was called about it", what)
 	}
 	k.entries(what, got)
@@ -112,7 +112,7 @@ func (k *till) at(cell string) *Payout {
 		k.fake.OnPayout(nil)
 	}
 	refused := func() *Payout { // refused with a final word, and the denial counts by now
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		faulty(p, paymenttest.PayoutNo)
 		k.later(p, 31*time.Minute)
 		return p
@@ -121,7 +121,7 @@ func (k *till) at(cell string) *Payout {
 		limit := k.limit
 		k.limit.Auto = 0
 		defer func() { k.limit = limit }()
-		return k.asked(sum)
+		return k.mustCreate(sum)
 	}
 	var p *Payout
 	switch cell {
@@ -142,16 +142,16 @@ func (k *till) at(cell string) *Payout {
 		p = k.approvedAlone()
 		k.apply(p, Begin, Undebited)
 	case "P5":
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 	case "P6":
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		faulty(p, paymenttest.PayoutLazy)
 	case "P7":
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		faulty(p, paymenttest.PayoutLazy)
 		faulty(p, paymenttest.PayoutVague)
 	case "P8":
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		k.run(p)
 	case "P9":
 		p = refused()
@@ -166,7 +166,7 @@ func (k *till) at(cell string) *Payout {
 		p = refused()
 		k.apply(p, Refused, Unbooked)
 	case "P11:returned", "P12:returned", "P13":
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		k.run(p)
 		k.fake.SetPayout(p.PayoutNo, supplier.PayoutReturned)
 		k.apply(p, Returned)
@@ -177,7 +177,7 @@ func (k *till) at(cell string) *Payout {
 			k.run(p)
 		}
 	case "P14":
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		faulty(p, paymenttest.PayoutDeaf)
 		k.later(p, 22*time.Hour)
 		faulty(p, paymenttest.PayoutDeaf)

@@ -37,7 +37,7 @@ func TestAPayoutTakesThreeTransactions(t *testing.T) {
 	threeTransactions := func(k *till) {
 		k.fund("m1", 2*sum)
 		before := transactions(k.t)
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		k.run(p)
 		k.is("answered", p, "P8", Succeeded, 1, "payout.succeeded")
 		after := transactions(k.t)
@@ -73,13 +73,13 @@ func TestPayoutsInOneTransactionAreIndependent(t *testing.T) {
 		k.fund("m1", 3*sum)
 		k.limit.Auto = sum
 		at := k.Entry(t, "f1")
-		ask := func(of *merchant.Merchant, amount int64) *creation {
+		create := func(of *merchant.Merchant, amount int64) *creation {
 			return &creation{of: of, req: k.request(amount), at: at, exponent: 2}
 		}
-		forbidden := ask(k.M1, 1)
+		forbidden := create(k.M1, 1)
 		forbidden.req.AccountCode = "none"
-		outs := together(k, k.m.askAll, []*creation{
-			ask(k.M1, sum), ask(k.M1, 2*sum), forbidden, ask(k.M1, sum), ask(k.M2, 1), ask(k.M1, sum), ask(k.M1, 1),
+		outs := together(k, k.m.createAll, []*creation{
+			create(k.M1, sum), create(k.M1, 2*sum), forbidden, create(k.M1, sum), create(k.M2, 1), create(k.M1, sum), create(k.M1, 1),
 		})
 		if out := outs[1]; out.err != nil || !out.created || out.p.ByRule || out.p.Status != Created {
 			t.Errorf("what waits for people: %+v", out)

@@ -39,9 +39,9 @@ type created struct {
 	err     error
 }
 
-// askAll decides requests one after the other, in one transaction. The accounts of their
+// createAll decides requests one after the other, in one transaction. The accounts of their
 // merchants are locked together, and each request counts what those before it have drawn.
-func (m *Machine) askAll(ctx context.Context, tx db.Tx, all []*creation) ([]created, error) {
+func (m *Machine) createAll(ctx context.Context, tx db.Tx, all []*creation) ([]created, error) {
 	drafts, targets := make([]*Payout, len(all)), make([]Target, len(all))
 	for i, a := range all {
 		drafts[i], targets[i] = m.draft(a), Target{a.of.ID, a.req.AccountCode, a.req.Free}

@@ -176,7 +176,7 @@ func TestEveryEndOfAPayout(t *testing.T) {
 			each(t, func(k *till) {
 				k.fee = cost
 				k.fund("m1", all)
-				p := k.asked(sum)
+				p := k.mustCreate(sum)
 				k.balances("debited", all-sum-cost, sum, -all, cost)
 				k.is("debited", p, "P5", Crediting, 0)
 				k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return c.fault })
@@ -225,7 +225,7 @@ func TestANumberThatIsNotKnownForLifeIsSentOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.fund("m1", all)
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutDeaf })
 		k.run(p)
 		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutOnce })
@@ -234,7 +234,7 @@ func TestANumberThatIsNotKnownForLifeIsSentOnce(t *testing.T) {
 			k.run(p)
 		}
 		k.is("not found", p, "P14", Stuck, 0)
-		if got := k.fake.PayoutOf(p.PayoutNo); got.Calls != 0 || got.Asked != 5 {
+		if got := k.fake.PayoutOf(p.PayoutNo); got.Calls != 0 || got.Queried != 5 {
 			t.Errorf("%+v", got)
 		}
 		k.balances("not found", all-sum, sum, -all, 0)
@@ -248,7 +248,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		k.fund("m1", 5*sum)
 		entry := k.Entry(t, "f1")
 		// After the commit that it may have been sent, before the call.
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		if _, err := k.m.submit(t.Context(), p.ID, entry); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +260,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		k.balances("before the call", 4*sum, 0, -4*sum, 0)
 
 		// After the call, before its result is written.
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		sent, err := k.m.submit(t.Context(), p.ID, entry)
 		if err != nil {
 			t.Fatal(err)
@@ -289,7 +289,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 
 		// The same, and meanwhile the merchant has spent its money.
 		p = k.approvedAlone()
-		k.asked(2 * sum)
+		k.mustCreate(2 * sum)
 		k.run(p)
 		if got := k.is("nothing left", p, "P4", Failed, 0, "payout.failed"); got.Failure != "insufficient_balance" {
 			t.Errorf("it failed for %q", got.Failure)
@@ -297,7 +297,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 
 		// P9: it failed for certain, and the reversal was lost.
 		k.fund("m1", sum)
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		k.apply(p, Sent, Refused)
 		k.is("refused", p, "P9", Reversing, 0)
 		k.run(p)
@@ -307,7 +307,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		}
 
 		// P12: another entry has the reference of the reversal, until two people decide.
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		odd := fact.Entry(fact.PayoutReversal, fact.Values{ID: p.key(), Merchant: "m2", Supplier: "f1", Amount: 1, Currency: "CNY"})
 		k.post(odd)
 		k.apply(p, Sent, Refused)
@@ -342,7 +342,7 @@ func (k *till) approvedAlone() *Payout {
 	k.t.Helper()
 	auto := k.limit.Auto
 	k.limit.Auto = 0
-	p := k.asked(sum)
+	p := k.mustCreate(sum)
 	k.limit.Auto = auto
 	k.apply(p, Approve)
 	err := k.DB.Tx(k.t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -361,7 +361,7 @@ func TestReversingOnATimeoutPaysTwice(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", all)
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutLost })
 		k.run(p)
 		k.fake.OnPayout(nil)
@@ -408,7 +408,7 @@ func TestTheViewShowsNoNumber(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", all)
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		raw, err := json.Marshal(k.m.ViewOf(k.reload(p)))
 		if err != nil {
 			t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
-	"backstop/internal/suppliercall"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger/fact"
+	"backstop/internal/suppliercall"
 )
 
 // Options of a Machine.
@@ -52,7 +52,7 @@ func New(o Options) *Machine {
 	m := &Machine{Deps: o.Deps, o: o}
 	m.creations = db.NewBatcher(o.DB, db.BatchOptions[*creation, created]{
 		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: (*creation).key, Observe: metric.ObserveBatch("payout_requests"),
-	}, m.askAll)
+	}, m.createAll)
 	m.sends = db.NewBatcher(o.DB, db.BatchOptions[*sending, sent]{
 		Size: batchSize, Writers: 1, Queue: maxWaits, Wait: maxWait, Key: func(s *sending) string { return key(s.id) },
 		Observe: metric.ObserveBatch("payouts"),

@@ -20,12 +20,12 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 	if err != nil {
 		return "", nil, err
 	}
-	return payment.PayoutAsked, m.askAbout(p), nil
+	return payment.PayoutQueried, m.queryAbout(p), nil
 }
 
-// askAbout schedules a query of the supplier about a payout now. For one that has ended this is
+// queryAbout schedules a query of the supplier about a payout now. For one that has ended this is
 // a new compensation.
-func (m *Machine) askAbout(p *Payout) func(*db.Writes) {
+func (m *Machine) queryAbout(p *Payout) func(*db.Writes) {
 	return func(w *db.Writes) {
 		if p.FirstCallAt == nil { // it was never sent, so it is not about anything
 			return

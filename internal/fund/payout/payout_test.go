@@ -135,14 +135,14 @@ func (k *till) request(amount int64) Request {
 	return Request{OutPayoutNo: k.Out(), Amount: amount, Currency: "CNY", Supplier: "f1", AccountCode: "main"}
 }
 
-func (k *till) ask(amount int64) (*Payout, error) {
+func (k *till) create(amount int64) (*Payout, error) {
 	p, _, err := k.m.Create(k.t.Context(), k.M1, k.request(amount))
 	return p, err
 }
 
-func (k *till) asked(amount int64) *Payout {
+func (k *till) mustCreate(amount int64) *Payout {
 	k.t.Helper()
-	p, err := k.ask(amount)
+	p, err := k.create(amount)
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -82,36 +82,36 @@ func TestRequestsAreChecked(t *testing.T) {
 
 		var limit *LimitError
 		k.limit = Limits{Auto: 100_000, Each: sum - 1}
-		if _, err := k.ask(sum); !errors.As(err, &limit) || limit.Field != "payout_each" {
+		if _, err := k.create(sum); !errors.As(err, &limit) || limit.Field != "payout_each" {
 			t.Errorf("above the limit of each: %v", err)
 		}
 		k.limit = Limits{Auto: 100_000, Day: 2*sum + 1}
-		k.asked(sum)
-		if _, err := k.ask(2); !errors.As(err, &limit) || limit.Field != "payout_day" || limit.Left != 1 {
+		k.mustCreate(sum)
+		if _, err := k.create(2); !errors.As(err, &limit) || limit.Field != "payout_day" || limit.Left != 1 {
 			t.Errorf("above the limit of the day: %v", err)
 		}
-		k.asked(1)
+		k.mustCreate(1)
 		k.exec("UPDATE payouts SET debited_at = debited_at - ?", (24 * time.Hour).Microseconds())
-		k.asked(sum) // the next day
+		k.mustCreate(sum) // the next day
 
 		k.limit = Limits{Auto: 100_000}
 		k.book.disabled = true
-		if _, err := k.ask(sum); !isField(err, "account") {
+		if _, err := k.create(sum); !isField(err, "account") {
 			t.Errorf("to a disabled account: %v", err)
 		}
 		k.book.disabled = false
 		k.exec("INSERT INTO freezes (approval_id, merchant_id, currency, amount, at) VALUES (1, ?, 'USD', 0, 1)", k.M1.ID)
-		if _, err := k.ask(sum); !errors.Is(err, ErrFrozen) {
+		if _, err := k.create(sum); !errors.Is(err, ErrFrozen) {
 			t.Errorf("frozen: %v", err)
 		}
 		k.exec("UPDATE freezes SET lifted_at = 2")
 		k.fee = 1
-		if _, err := k.ask(int64(k.balance("merchant:m1"))); !errors.Is(err, ledger.ErrInsufficient) {
+		if _, err := k.create(int64(k.balance("merchant:m1"))); !errors.Is(err, ledger.ErrInsufficient) {
 			t.Errorf("nothing left for the fee: %v", err)
 		}
 		k.limit.Overdraft = 1
-		k.asked(k.balance("merchant:m1"))
-		if _, err := k.ask(1); !errors.Is(err, ledger.ErrInsufficient) {
+		k.mustCreate(k.balance("merchant:m1"))
+		if _, err := k.create(1); !errors.Is(err, ledger.ErrInsufficient) {
 			t.Errorf("below zero: %v", err)
 		}
 		if _, err := ByOut(t.Context(), k.DB, k.M2.ID, first.OutPayoutNo); !errors.Is(err, ErrNotFound) {
@@ -156,7 +156,7 @@ func TestFiftyAtOnceDrawTheBalanceExactly(t *testing.T) {
 	each(t, func(k *till) {
 		for round := range rounds() {
 			k.fund("m1", 1000)
-			if n := k.race(func() error { _, err := k.ask(100); return err }); n != 10 {
+			if n := k.race(func() error { _, err := k.create(100); return err }); n != 10 {
 				t.Fatalf("round %d: %d payouts of 100 were made of a balance of 1000", round, n)
 			}
 			k.balances("after the race", 0, int64(round+1)*1000, -int64(round+1)*1000, 0)
@@ -209,7 +209,7 @@ func TestTwoPeopleDecide(t *testing.T) {
 	each(t, func(k *till) {
 		k.limit = Limits{}
 		k.fund("m1", all)
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		k.is("waits", p, "P1", Created, 0)
 		k.balances("waits", all, 0, -all, 0)
 		k.Want(t, 0, "SELECT count(*) FROM compensations WHERE subject_id = ?", p.ID)
@@ -225,19 +225,19 @@ func TestTwoPeopleDecide(t *testing.T) {
 		k.run(p)
 		k.is("sent", p, "P8", Succeeded, 1, "payout.succeeded")
 
-		rejected := k.asked(sum)
+		rejected := k.mustCreate(sum)
 		if _, err := k.desk.Reject(t.Context(), k.verdict(access.Lead, k.approval(rejected))); err != nil {
 			t.Fatal(err)
 		}
 		k.is("rejected", rejected, "P2", Rejected, 0, "payout.failed")
-		expired := k.asked(sum)
+		expired := k.mustCreate(sum)
 		k.exec("UPDATE approvals SET expires_at = 1 WHERE id = ?", expired.ApprovalID)
 		if n, err := k.desk.Expire(t.Context()); err != nil || n != 1 {
 			t.Fatalf("%d %v", n, err)
 		}
 		k.is("expired", expired, "P2", Rejected, 0, "payout.failed")
 
-		cancelled := k.asked(sum)
+		cancelled := k.mustCreate(sum)
 		for range 2 {
 			if p, err := k.m.Cancel(t.Context(), k.M1, cancelled.PayoutNo); err != nil || p.Status != Cancelled {
 				t.Fatalf("%v %+v", err, p)
@@ -267,7 +267,7 @@ func TestTwoPeopleDecide(t *testing.T) {
 				}))
 			},
 		} {
-			waits := k.asked(sum)
+			waits := k.mustCreate(sum)
 			change()
 			if a, err := k.desk.Approve(t.Context(), k.verdict(access.Lead, k.approval(waits))); err != nil || a.State != approval.Done {
 				t.Fatalf("%s: %v %+v", word, err, a)
@@ -338,7 +338,7 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 	each(t, func(k *till) {
 		k.fund("m1", 3*sum)
 		stuck := func() *Payout {
-			p := k.asked(sum)
+			p := k.mustCreate(sum)
 			k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutVague })
 			k.run(p)
 			k.later(p, 22*time.Hour)
@@ -385,7 +385,7 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 
 		// It was not there when the statement was read. It is sent again before the second person
 		// decides, and nobody can ask the supplier then.
-		p = k.asked(sum)
+		p = k.mustCreate(sum)
 		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutDeaf })
 		k.run(p)
 		k.later(p, 22*time.Hour)
@@ -396,7 +396,7 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault {
-			if k.fake.PayoutOf(p.PayoutNo).Calls+k.fake.PayoutOf(p.PayoutNo).Asked < 3 {
+			if k.fake.PayoutOf(p.PayoutNo).Calls+k.fake.PayoutOf(p.PayoutNo).Queried < 3 {
 				return "" // not found
 			}
 			return paymenttest.PayoutVague
@@ -415,7 +415,7 @@ func TestAMessageAboutAPayoutMakesItsQueryDue(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", all)
-		p := k.asked(sum)
+		p := k.mustCreate(sum)
 		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutLazy })
 		k.run(p)
 		later := "SELECT count(*) FROM compensations WHERE subject_id = ? AND next_at > ?"

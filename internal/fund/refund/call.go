@@ -8,13 +8,13 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // Subject makes the supplier calls of refunds for compensations: queries and refund requests.
@@ -22,8 +22,8 @@ func (m *Machine) Subject() replaycall.Subject { return subject{m} }
 
 type subject struct{ m *Machine }
 
-// Ask queries the supplier about a refund. One that was never sent cannot have arrived.
-func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payload) (compensation.Result, bool) {
+// Query queries the supplier about a refund. One that was never sent cannot have arrived.
+func (s subject) Query(ctx context.Context, x compensation.Item, _ replaycall.Payload) (compensation.Result, bool) {
 	m := s.m
 	r, at, result, ok := m.load(ctx, x)
 	if !ok {
@@ -37,7 +37,7 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	if err != nil {
 		return m.uncalled(ctx, x, r, err), true
 	}
-	as, early, again := repeat.asked(answer.State)
+	as, early, again := repeat.queried(answer.State)
 	switch {
 	case early:
 		return m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown,
@@ -104,7 +104,7 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 	at, ok := m.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil {
 		d, _ := m.waitFor(r, x)
-		return nil, at, compensation.Later(compensation.NotAskable,
+		return nil, at, compensation.Later(compensation.NotQueryable,
 			"its supplier cannot make refunds: check the supplier's settings").Again(d), false
 	}
 	return r, at, compensation.Result{}, true
@@ -147,9 +147,9 @@ func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op sup
 	err error,
 ) {
 	can := at.Can()
-	ask := can.RefundQuery
+	call := can.RefundQuery
 	if op == suppliercall.Refund {
-		ask = can.Refund
+		call = can.Refund
 	}
 	what := supplier.Refund{
 		No: r.RefundNo, SupplierNo: r.SupplierRefundNo, Reference: r.SupplierRef, TradeNo: r.TradeNo, Amount: r.Amount,
@@ -161,7 +161,7 @@ func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op sup
 	}
 	done, err = m.o.Calls.Do(ctx, suppliercall.Call{To: at, Op: op, OrderID: r.OrderID, OrderNo: r.OrderNo, Reference: r.RefundNo, Key: r.RefundNo},
 		func(ctx context.Context) (suppliercall.Said, error) {
-			answer, err = ask(ctx, what)
+			answer, err = call(ctx, what)
 			return suppliercall.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
 		})
 	if err == nil && answer.State == "" { // a failure of the adapter

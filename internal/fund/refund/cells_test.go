@@ -56,7 +56,7 @@ func TestEveryStatusMeetsEveryOutcome(t *testing.T) {
 func (k *till) meets(from Status, outcome, want string) {
 	k.t.Helper()
 	what := string(from) + ", " + outcome
-	k.run(k.asked(k.paid(), 1)) // a healthy call, so that the supplier's breaker stays closed
+	k.run(k.mustCreate(k.paid(), 1)) // a healthy call, so that the supplier's breaker stays closed
 	o := k.paid()
 	r := k.at(from, o)
 	before := k.reload(r)
@@ -73,7 +73,7 @@ func (k *till) meets(from Status, outcome, want string) {
 	if truth.Calls > 1 {
 		k.t.Errorf("%s: it was sent %d times", what, truth.Calls)
 	}
-	if slices.Contains([]Status{Requested, Rejected, Cancelled}, got.Status) && truth.Calls+truth.Asked > 0 {
+	if slices.Contains([]Status{Requested, Rejected, Cancelled}, got.Status) && truth.Calls+truth.Queried > 0 {
 		k.t.Errorf("%s: the supplier was called about it", what)
 	}
 	facts := map[Status][]fact.Name{
@@ -128,7 +128,7 @@ func (k *till) at(status Status, o *order.Order) *Refund {
 	if slices.Contains([]Status{Requested, Rejected, Cancelled}, status) {
 		k.limit.Auto = 0
 	}
-	r := k.asked(o, 700)
+	r := k.mustCreate(o, 700)
 	k.limit = limit
 	switch status {
 	case Rejected:

@@ -25,7 +25,7 @@ func TestFeesGoBackWithTheirPayment(t *testing.T) {
 		}
 		back := func(amount, wantFee, wantCost int64) {
 			t.Helper()
-			r := k.asked(o, amount)
+			r := k.mustCreate(o, amount)
 			k.run(r)
 			r = k.reload(r)
 			if r.Status != Succeeded || r.FeeReturned != wantFee || r.CostReturned != wantCost {

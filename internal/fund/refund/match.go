@@ -23,18 +23,18 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 	if err != nil {
 		return "", nil, err
 	}
-	match, asked := payment.NoRefund, []*Refund(nil)
+	match, queried := payment.NoRefund, []*Refund(nil)
 	if ours != nil {
-		switch ask, known := named(ours.Status, back); {
-		case ask:
-			match, asked = payment.RefundAsked, append(asked, ours)
+		switch query, known := named(ours.Status, back); {
+		case query:
+			match, queried = payment.RefundQueried, append(queried, ours)
 		case known:
 			match = payment.RefundKnown
 		}
 	}
 	is, ok := reportOf(n)
 	if !ok || is.Number != "" && match != payment.NoRefund {
-		return match, m.askAll(asked), nil
+		return match, m.queryAll(queried), nil
 	}
 	t, err := m.stateOf(ctx, tx, payment.Trade{AccountID: is.AccountID, No: is.TradeNo}, unlocked)
 	if err != nil {
@@ -42,15 +42,15 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 	}
 	if is.Total != 0 {
 		for _, r := range t.ours {
-			if r.Unresolved() && !slices.ContainsFunc(asked, func(a *Refund) bool { return a.ID == r.ID }) {
-				asked = append(asked, r)
+			if r.Unresolved() && !slices.ContainsFunc(queried, func(a *Refund) bool { return a.ID == r.ID }) {
+				queried = append(queried, r)
 			}
 		}
 	}
 	note := func(w *db.Writes) {
 		writeReports(w, []report{is})
-		for _, r := range asked {
-			m.askAbout(r)(w)
+		for _, r := range queried {
+			m.queryAbout(r)(w)
 		}
 		if t.paid == nil && c.Status != supplier.Paid && c.Status != supplier.Closed { // of what was never paid, nothing can be returned
 			m.await(w, n)
@@ -65,8 +65,8 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 		return payment.RefundStored, note, nil
 	case after.made != before || after.exceeds > 0 || after.doubt > 0:
 		return payment.RefundBooked, note, nil
-	case len(asked) > 0:
-		return payment.RefundAsked, note, nil
+	case len(queried) > 0:
+		return payment.RefundQueried, note, nil
 	case is.Stage == pending || is.Stage == failed:
 		return payment.RefundNoted, note, nil
 	}
@@ -95,21 +95,21 @@ func (m *Machine) numbered(ctx context.Context, tx db.Tx, n payment.RefundNotice
 	return r, err
 }
 
-// askAll schedules queries of the supplier about refunds now; nil = there are none.
-func (m *Machine) askAll(all []*Refund) func(*db.Writes) {
+// queryAll schedules queries of the supplier about refunds now; nil = there are none.
+func (m *Machine) queryAll(all []*Refund) func(*db.Writes) {
 	if len(all) == 0 {
 		return nil
 	}
 	return func(w *db.Writes) {
 		for _, r := range all {
-			m.askAbout(r)(w)
+			m.queryAbout(r)(w)
 		}
 	}
 }
 
-// askAbout schedules a query of the supplier about a refund now. For a refund that succeeded
+// queryAbout schedules a query of the supplier about a refund now. For a refund that succeeded
 // this is a new compensation.
-func (m *Machine) askAbout(r *Refund) func(*db.Writes) {
+func (m *Machine) queryAbout(r *Refund) func(*db.Writes) {
 	return func(w *db.Writes) {
 		x := m.item(r, compensation.SupplierUnknown, "callback")
 		if r.Status == Succeeded {

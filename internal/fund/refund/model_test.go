@@ -180,7 +180,7 @@ func (s *story) run(r *modelled) {
 	if s.draw(5, "query fails") == 0 {
 		said = supplier.RefundUnknown
 	}
-	as, early, again := p.asked(said)
+	as, early, again := p.queried(said)
 	switch {
 	case early:
 	case again:

@@ -94,9 +94,9 @@ func (s *story) callback() {
 		return
 	}
 	back := r.moved > 0 && s.draw(2, "says refunded") == 0
-	ask, known := named(r.Status, back)
+	query, known := named(r.Status, back)
 	switch {
-	case ask:
+	case query:
 		s.run(r)
 	case !known:
 		s.wrong("%s is %s, and its money moved", r.RefundNo, r.Status)

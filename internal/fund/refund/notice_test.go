@@ -51,7 +51,7 @@ func TestACallbackAboutOurRefundHasItAskedAboutNow(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
-		r := k.asked(o, 700)
+		r := k.mustCreate(o, 700)
 		k.fake.OnRefund(nil)
 		k.fake.SetRefund(r.RefundNo, supplier.RefundProcessing)
 		k.run(r)
@@ -131,7 +131,7 @@ func TestARefundMadeElsewhereIsAdoptedOnce(t *testing.T) {
 		k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE event_type = 'refund.failed'")
 
 		// The rest can still be refunded, but no more.
-		if r := k.asked(o, 1699); k.run(r).Class != compensation.OK {
+		if r := k.mustCreate(o, 1699); k.run(r).Class != compensation.OK {
 			t.Error("the rest cannot be refunded")
 		}
 		k.balances("all of it", 0, 0, 0)
@@ -144,12 +144,12 @@ func TestTotalsAreMatched(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
-		first := k.asked(o, 500)
+		first := k.mustCreate(o, 500)
 		k.run(first)
 		if out := k.total(o, 500); out.Name != payment.Repeat {
 			t.Errorf("the total that is known: %+v", out)
 		}
-		second := k.asked(o, 400)
+		second := k.mustCreate(o, 400)
 		k.fake.SetRefund(second.RefundNo, supplier.RefundProcessing)
 		k.run(second)
 		k.exec("UPDATE compensations SET next_at = ? WHERE subject_id = ?", k.DB.Now()+3_600_000_000, second.ID)
@@ -164,7 +164,7 @@ func TestTotalsAreMatched(t *testing.T) {
 		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE adopted <> '' AND amount = 300")
 
 		// More than the open refund: the rest is booked at once.
-		third := k.asked(o, 200)
+		third := k.mustCreate(o, 200)
 		k.fake.SetRefund(third.RefundNo, supplier.RefundProcessing)
 		k.run(third)
 		k.total(o, 1500)
@@ -190,7 +190,7 @@ func TestATotalIsBookedOnceOursIsRefused(t *testing.T) {
 			booked int64
 		}{{paymenttest.RefundDeaf, 500}, {paymenttest.RefundLazy, 0}} {
 			o := k.paid()
-			r := k.asked(o, 500)
+			r := k.mustCreate(o, 500)
 			k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return c.fault })
 			k.run(r)
 			k.fake.OnRefund(nil)
@@ -214,7 +214,7 @@ func TestAnUnsentRefundMakesRoom(t *testing.T) {
 	each(t, func(k *till) {
 		o := k.paid()
 		k.limit.Auto = 0
-		small, r := k.asked(o, 400), k.asked(o, 1500)
+		small, r := k.mustCreate(o, 400), k.mustCreate(o, 1500)
 		k.total(o, 1000)
 		k.balances("made room", 599, 400, -999)
 		if got := k.reload(r); got.Status != Rejected {

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // unpaidFor is how long a refund may be reported of a payment that is not known.
@@ -64,7 +64,7 @@ func (m *Machine) note(w *db.Writes, supplierID int64, supplierCode string, n no
 	})
 }
 
-// await looks for the payment of a refund that is not known: its order is asked about at once.
+// await looks for the payment of a refund that is not known: its order is queried at once.
 func (m *Machine) await(w *db.Writes, n payment.RefundNotice) {
 	c := n.Content
 	is := notice{AccountID: strconv.FormatInt(n.Supplier.AccountID, 10), TradeNo: c.TradeNo, Currency: c.Currency, Since: n.ReceivedAt}
@@ -95,8 +95,8 @@ func (m *Machine) Notices() replaycall.Subject { return notices{m} }
 
 type notices struct{ m *Machine }
 
-// Ask looks for a payment, or reads the supplier's list.
-func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payload) (compensation.Result, bool) {
+// Query looks for a payment, or reads the supplier's list.
+func (s notices) Query(ctx context.Context, x compensation.Item, p replaycall.Payload) (compensation.Result, bool) {
 	var n notice
 	if err := compensation.ReadPayload(p.Params, &n); err != nil {
 		return compensation.DeadLetter(compensation.Payload, err.Error()), true
@@ -106,7 +106,7 @@ func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payl
 	}
 	at, ok := s.m.Settings.Current().Suppliers.ByID(x.SupplierID)
 	if !ok {
-		return compensation.Later(compensation.NotAskable, "the supplier's settings cannot be read").Again(compensation.Daily), true
+		return compensation.Later(compensation.NotQueryable, "the supplier's settings cannot be read").Again(compensation.Daily), true
 	}
 	return s.m.readList(ctx, x, at, n), true
 }
@@ -190,10 +190,10 @@ func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier
 	again, _ := compensation.WaitSince(x.Age(m.DB.Now()))
 	lister, ok := at.Can().Refunder.(supplier.RefundLister)
 	if !ok {
-		return compensation.Later(compensation.NotAskable, "the supplier's settings no longer allow listing refunds").Again(compensation.Daily)
+		return compensation.Later(compensation.NotQueryable, "the supplier's settings no longer allow listing refunds").Again(compensation.Daily)
 	}
 	var list supplier.RefundList
-	asked := m.DB.Now()
+	queried := m.DB.Now()
 	done, err := m.o.Calls.Do(ctx, suppliercall.Call{To: at, Op: suppliercall.RefundQuery, OrderNo: x.OrderNo, Reference: n.TradeNo},
 		func(ctx context.Context) (suppliercall.Said, error) {
 			var err error
@@ -213,7 +213,7 @@ func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier
 	if list.Unknown || list.Exchange.Class != supplier.ClassOK {
 		return compensation.Later(booking.CauseOf(done.Class), list.Reason.Error()).Again(again).WithCall(done.ID)
 	}
-	if err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return m.keepList(ctx, tx, n.trade(), list.All, asked) }); err != nil {
+	if err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return m.keepList(ctx, tx, n.trade(), list.All, queried) }); err != nil {
 		return compensation.Failed(err).WithCall(done.ID)
 	}
 	pending := slices.ContainsFunc(list.All, func(s supplier.RefundReport) bool { return s.State == supplier.RefundProcessing })
@@ -224,7 +224,7 @@ func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier
 }
 
 // keepList stores a list that was asked for at a time, and books what follows.
-func (m *Machine) keepList(ctx context.Context, tx db.Tx, t payment.Trade, all []supplier.RefundReport, asked int64) error {
+func (m *Machine) keepList(ctx context.Context, tx db.Tx, t payment.Trade, all []supplier.RefundReport, queried int64) error {
 	if err := m.lockPaid(ctx, tx, t); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (m *Machine) keepList(ctx context.Context, tx db.Tx, t payment.Trade, all [
 	if err != nil {
 		return err
 	}
-	rows := []report{{AccountID: t.AccountID, TradeNo: t.No, ReceivedAt: asked, NewsAt: asked, DatedTo: asked}}
+	rows := []report{{AccountID: t.AccountID, TradeNo: t.No, ReceivedAt: queried, NewsAt: queried, DatedTo: queried}}
 	for _, said := range all {
 		ours := slices.ContainsFunc(s.ours, func(r *Refund) bool {
 			return r.RefundNo == said.No || r.SupplierRefundNo != "" && r.SupplierRefundNo == said.SupplierNo
@@ -242,7 +242,7 @@ func (m *Machine) keepList(ctx context.Context, tx db.Tx, t payment.Trade, all [
 		}
 		rows = append(rows, report{
 			AccountID: t.AccountID, TradeNo: t.No, Number: said.SupplierNo, Amount: said.Amount, Currency: said.Currency,
-			Stage: stageOf(said.State), ReceivedAt: asked, NewsAt: asked,
+			Stage: stageOf(said.State), ReceivedAt: queried, NewsAt: queried,
 		})
 	}
 	w := tx.Writes()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/orderquery"
 	"backstop/internal/order"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
@@ -22,9 +22,9 @@ func (k *till) queries(o *order.Order, total int64) {
 		return a, nil
 	})
 	w := orderquery.New(orderquery.Options{
-		DB: k.DB, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Log: slog.New(slog.DiscardHandler), AskOnly: true,
+		DB: k.DB, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Log: slog.New(slog.DiscardHandler), QueryOnly: true,
 	})
-	if got, err := w.Ask(k.t.Context(), o.OrderNo); err != nil || got.Order.Status != order.Paid {
+	if got, err := w.Query(k.t.Context(), o.OrderNo); err != nil || got.Order.Status != order.Paid {
 		k.t.Fatalf("%v %+v", err, got.Order)
 	}
 }
@@ -45,7 +45,7 @@ func TestAnAnswerPaysAndRefunds(t *testing.T) {
 
 		// Refunds of ours are in the total.
 		o = k.paid()
-		r := k.asked(o, 700)
+		r := k.mustCreate(o, 700)
 		k.run(r)
 		k.queries(o, 700)
 		k.Want(t, 700, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
@@ -122,7 +122,7 @@ func TestAnAnswerWithoutAnAmount(t *testing.T) {
 		k.Want(t, 0, openNow)
 
 		o = k.paid()
-		r := k.asked(o, 700)
+		r := k.mustCreate(o, 700)
 		k.run(r)
 		k.queries(o, supplier.UnknownTotal)
 		k.Want(t, 0, openNow)
@@ -132,7 +132,7 @@ func TestAnAnswerWithoutAnAmount(t *testing.T) {
 		k.Want(t, 0, openNow)
 		o = k.paid() // a refund that is sent later does not explain it
 		k.queries(o, supplier.UnknownTotal)
-		r = k.asked(o, 700)
+		r = k.mustCreate(o, 700)
 		k.run(r)
 		k.Want(t, 1, openNow+" AND order_id = ? AND amount = 1299", o.ID)
 		k.total(o, 900)

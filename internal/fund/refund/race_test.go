@@ -16,7 +16,7 @@ func TestMessagesAndQueriesOfOneRefundRace(t *testing.T) {
 	each(t, func(k *till) {
 		for range 5 {
 			o := k.paid()
-			r := k.asked(o, 700)
+			r := k.mustCreate(o, 700)
 			k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundLazy })
 			k.run(r)
 			k.fake.OnRefund(nil)
@@ -24,7 +24,7 @@ func TestMessagesAndQueriesOfOneRefundRace(t *testing.T) {
 			x := compensation.Item{SubjectID: r.ID, Attempts: 1}
 			var wg sync.WaitGroup
 			for range 3 {
-				wg.Go(func() { k.m.Subject().Ask(t.Context(), x, replaycall.Payload{}) })
+				wg.Go(func() { k.m.Subject().Query(t.Context(), x, replaycall.Payload{}) })
 				wg.Go(func() {
 					m := k.Callback(o.OrderNo, "T-"+o.OrderNo, 700)
 					m.Supplier = k.Entry(t, "f1")

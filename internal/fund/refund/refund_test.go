@@ -119,14 +119,14 @@ func (k *till) order(o *order.Order) *order.Order {
 	return o
 }
 
-func (k *till) ask(o *order.Order, amount int64) (*Refund, error) {
+func (k *till) create(o *order.Order, amount int64) (*Refund, error) {
 	r, _, err := k.m.Create(k.t.Context(), k.M1, Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: amount, Reason: "broken"})
 	return r, err
 }
 
-func (k *till) asked(o *order.Order, amount int64) *Refund {
+func (k *till) mustCreate(o *order.Order, amount int64) *Refund {
 	k.t.Helper()
-	r, err := k.ask(o, amount)
+	r, err := k.create(o, amount)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestEveryEndOfARefund(t *testing.T) {
 			t.Parallel()
 			each(t, func(k *till) {
 				o := k.paid()
-				r := k.asked(o, 700)
+				r := k.mustCreate(o, 700)
 				k.balances("held", gone, 700, -back)
 				k.is("held", r, Approved, 0, "")
 				k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return c.fault })
@@ -327,7 +327,7 @@ func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
 		k.fake.Repeat = 0
-		r := k.asked(k.paid(), 700)
+		r := k.mustCreate(k.paid(), 700)
 		k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundDeaf })
 		k.run(r)
 		k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundOnce })
@@ -336,13 +336,13 @@ func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
 			k.run(r)
 		}
 		k.is("not found", r, Unknown, 0, "")
-		if got := k.fake.RefundOf(r.RefundNo); got.Calls != 0 || got.Asked != 5 {
+		if got := k.fake.RefundOf(r.RefundNo); got.Calls != 0 || got.Queried != 5 {
 			t.Errorf("%+v", got)
 		}
 
 		// Stripe: it may be repeated within 20 hours; after that, a refund that is not listed was never made.
 		k.fake.Repeat, k.fake.Absent = 20*time.Hour, true
-		r = k.asked(k.paid(), 700)
+		r = k.mustCreate(k.paid(), 700)
 		k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundDeaf })
 		k.run(r)
 		k.fake.OnRefund(nil)
@@ -361,7 +361,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 	each(t, func(k *till) {
 		const gone = 1299
 		// After the commit that it may have been sent, before the call.
-		r := k.asked(k.paid(), 700)
+		r := k.mustCreate(k.paid(), 700)
 		if _, err := k.m.submit(t.Context(), r.ID, k.Entry(t, "f1")); err != nil {
 			t.Fatal(err)
 		}
@@ -373,7 +373,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		k.balances("before the call", gone, 0, -gone)
 
 		// After the call, before its result is written.
-		r = k.asked(k.paid(), 700)
+		r = k.mustCreate(k.paid(), 700)
 		sent, err := k.m.submit(t.Context(), r.ID, k.Entry(t, "f1"))
 		if err != nil {
 			t.Fatal(err)
@@ -401,11 +401,11 @@ func TestRequestsAreChecked(t *testing.T) {
 	each(t, func(k *till) {
 		o := k.paid()
 		var exceeds *ExceedsError
-		if _, err := k.ask(o, 2000); !errors.As(err, &exceeds) || exceeds.Refundable != 1999 {
+		if _, err := k.create(o, 2000); !errors.As(err, &exceeds) || exceeds.Refundable != 1999 {
 			t.Errorf("more than was paid: %v", err)
 		}
-		first := k.asked(o, 1500)
-		if _, err := k.ask(o, 500); !errors.As(err, &exceeds) || exceeds.Refundable != 499 {
+		first := k.mustCreate(o, 1500)
+		if _, err := k.create(o, 500); !errors.As(err, &exceeds) || exceeds.Refundable != 499 {
 			t.Errorf("more than is left: %v", err)
 		}
 		again := Request{OrderNo: o.OrderNo, OutRefundNo: first.OutRefundNo, Amount: 1500, Reason: "broken"}
@@ -427,21 +427,21 @@ func TestRequestsAreChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.ask(unpaid, 1); !errors.Is(err, ErrNotRefundable) {
+		if _, err := k.create(unpaid, 1); !errors.Is(err, ErrNotRefundable) {
 			t.Errorf("not paid: %v", err)
 		}
 		k.exec("UPDATE orders SET paid_at = paid_at - ? WHERE id = ?", (2 * time.Hour).Microseconds(), o.ID)
-		if _, err := k.ask(o, 1); !errors.Is(err, ErrNotRefundable) {
+		if _, err := k.create(o, 1); !errors.Is(err, ErrNotRefundable) {
 			t.Errorf("after its time: %v", err)
 		}
 		// The merchant has already spent the money.
 		other := k.paid()
 		k.spend(2400)
-		if _, err := k.ask(other, 1999); !errors.Is(err, ledger.ErrInsufficient) {
+		if _, err := k.create(other, 1999); !errors.Is(err, ledger.ErrInsufficient) {
 			t.Errorf("nothing left: %v", err)
 		}
 		k.limit.Overdraft = 5000
-		k.asked(other, 1999)
+		k.mustCreate(other, 1999)
 		k.Want(t, 2, "SELECT count(*) FROM refunds")
 	})
 }
@@ -472,7 +472,7 @@ func TestTwoAtOnceSpendABalanceOnce(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, o := range orders {
 				wg.Go(func() {
-					err := dbtest.Repeat(func() error { _, err := k.ask(o, 1999); return err })
+					err := dbtest.Repeat(func() error { _, err := k.create(o, 1999); return err })
 					if err == nil {
 						n.Add(1)
 					} else if e := (*ExceedsError)(nil); !errors.Is(err, ledger.ErrInsufficient) && !errors.As(err, &e) {
@@ -535,11 +535,11 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 	each(t, func(k *till) {
 		k.limit = Limits{Auto: 600, AutoDay: 1000}
 		o := k.paid()
-		small := k.asked(o, 600)
+		small := k.mustCreate(o, 600)
 		if !small.ByRule || small.Status != Approved {
 			t.Errorf("%+v", small)
 		}
-		second := k.asked(o, 500) // the day's sum
+		second := k.mustCreate(o, 500) // the day's sum
 		if second.ByRule || second.Status != Requested {
 			t.Errorf("%+v", second)
 		}
@@ -556,7 +556,7 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 		k.run(second)
 		k.is("ordered", second, Succeeded, 1, "refund.succeeded")
 
-		third := k.asked(o, 500)
+		third := k.mustCreate(o, 500)
 		a, _ = approval.Find(t.Context(), k.DB, third.ApprovalID)
 		if _, err = k.desk.Reject(t.Context(), k.verdict(access.Lead, a)); err != nil {
 			t.Fatal(err)
@@ -565,7 +565,7 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 		k.balances("rejected", 1999-1100, 600, -1499)
 
 		// It is not decided in time.
-		fourth := k.asked(o, 500)
+		fourth := k.mustCreate(o, 500)
 		k.exec("UPDATE approvals SET expires_at = 1 WHERE id = ?", fourth.ApprovalID)
 		if n, err := k.desk.Expire(t.Context()); err != nil || n != 1 {
 			t.Fatalf("%d %v", n, err)
@@ -573,7 +573,7 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 		k.is("expired", fourth, Rejected, 0, "refund.failed")
 
 		// The merchant cancels it: its proposal is withdrawn too.
-		fifth := k.asked(o, 500)
+		fifth := k.mustCreate(o, 500)
 		for range 2 {
 			if r, err := k.m.Cancel(t.Context(), k.M1, fifth.RefundNo); err != nil || r.Status != Cancelled {
 				t.Fatalf("%v %+v", err, r)
@@ -612,7 +612,7 @@ func TestTwoAnswersOfOneRefundCountOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
 		for range 5 {
-			r := k.asked(k.paid(), 700)
+			r := k.mustCreate(k.paid(), 700)
 			sent, err := k.m.submit(t.Context(), r.ID, k.Entry(t, "f1"))
 			if err != nil {
 				t.Fatal(err)

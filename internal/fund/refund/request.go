@@ -55,13 +55,13 @@ func (m *Machine) Create(ctx context.Context, of *merchant.Merchant, req Request
 			return nil, false, &act.FieldError{Field: "notify_url", Problem: err.Error()}
 		}
 	}
-	ask := func(ctx context.Context, tx db.Tx) error {
-		r, created, err = m.ask(ctx, tx, of, req)
+	create := func(ctx context.Context, tx db.Tx) error {
+		r, created, err = m.create(ctx, tx, of, req)
 		return err
 	}
-	err = m.DB.Tx(ctx, ask)
+	err = m.DB.Tx(ctx, create)
 	if db.IsUnique(err) { // the same request ran concurrently
-		err = m.DB.Tx(ctx, ask)
+		err = m.DB.Tx(ctx, create)
 	}
 	if err != nil {
 		return nil, false, err
@@ -70,7 +70,7 @@ func (m *Machine) Create(ctx context.Context, of *merchant.Merchant, req Request
 	return r, created, nil
 }
 
-func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req Request) (*Refund, bool, error) {
+func (m *Machine) create(ctx context.Context, tx db.Tx, of *merchant.Merchant, req Request) (*Refund, bool, error) {
 	locked, err := order.ByNos(ctx, tx, m.DB, []string{req.OrderNo})
 	if err != nil {
 		return nil, false, err

@@ -71,9 +71,9 @@ func repeatsOf(r *Refund, now int64, after, known time.Duration, tells bool) rep
 	return p
 }
 
-// asked is what follows from the answer to a query: what the refund is taken for, or that the
+// queried is what follows from the answer to a query: what the refund is taken for, or that the
 // answer comes too early, or that the refund may be sent again.
-func (p repeats) asked(said supplier.RefundState) (as supplier.RefundState, early, again bool) {
+func (p repeats) queried(said supplier.RefundState) (as supplier.RefundState, early, again bool) {
 	switch {
 	case said == supplier.RefundShort && p.shortOver && p.early <= 0:
 		return neverMade, false, false
@@ -115,7 +115,7 @@ func left(paid, disputed, taken int64) int64 { return max(paid-disputed-taken, 0
 // named is what follows from a message that names a refund; back = it says that money went to
 // the buyer. ask = the supplier is queried about it, known = there is nothing to do. If neither, the
 // refund had ended without money, but money moved: it is treated as made elsewhere.
-func named(status Status, back bool) (ask, known bool) {
+func named(status Status, back bool) (query, known bool) {
 	switch {
 	case Moves.Of(status).Open && status != Requested, status == Succeeded && !back:
 		return true, false

@@ -19,7 +19,7 @@ const openShort = "SELECT count(*) FROM exceptions WHERE kind = 'supplier_short'
 func TestAShortageCountsFromItsFirstAnswer(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *till) {
-		r := k.asked(k.paid(), 700)
+		r := k.mustCreate(k.paid(), 700)
 		fault := paymenttest.RefundDeaf
 		k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return fault })
 		k.run(r)
@@ -43,7 +43,7 @@ func TestAShortageCountsFromItsFirstAnswer(t *testing.T) {
 			t.Errorf("sent although the time is over: %+v", got)
 		}
 
-		r = k.asked(k.paid(), 700)
+		r = k.mustCreate(k.paid(), 700)
 		k.run(r)
 		k.Want(t, 1, openShort, r.RefundNo)
 		k.fake.OnRefund(nil)

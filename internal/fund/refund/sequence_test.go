@@ -208,7 +208,7 @@ func (k *till) delivers(o *order.Order, s *thing, pays bool) {
 // all.
 func (k *till) sends(s *thing, o *order.Order) *Refund {
 	k.t.Helper()
-	r := k.asked(o, 1+s.rng.Int64N(s.left/2))
+	r := k.mustCreate(o, 1+s.rng.Int64N(s.left/2))
 	s.left -= r.Amount
 	fault := paymenttest.RefundLazy
 	refused := s.rng.IntN(3) == 0

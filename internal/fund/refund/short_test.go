@@ -20,7 +20,7 @@ func TestALostAnswerIsNoLackOfFunds(t *testing.T) {
 	repeats{answered: &first}.short(r, first)
 	said := func(now int64) (supplier.RefundState, bool) {
 		p := repeatsOf(r, now, 2*time.Minute, supplier.Forever, false)
-		as, early, again := p.asked(supplier.RefundNotFound)
+		as, early, again := p.queried(supplier.RefundNotFound)
 		if early {
 			t.Fatal("it is too early")
 		}

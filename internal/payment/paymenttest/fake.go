@@ -19,7 +19,7 @@ type Fake struct {
 	query   func(context.Context, supplier.Ref) (supplier.Answer, error)
 	close   func(context.Context, supplier.Ref) (supplier.Answer, error)
 	started map[string]int
-	asked   map[string]int
+	queried map[string]int
 	closed  map[string]int
 
 	// Repeat and Absent are the abilities' RefundRepeat and RefundAbsent.
@@ -44,7 +44,7 @@ type Fake struct {
 
 func newFake(code string) *Fake {
 	return &Fake{
-		Code: code, Repeat: supplier.Forever, started: map[string]int{}, asked: map[string]int{}, closed: map[string]int{},
+		Code: code, Repeat: supplier.Forever, started: map[string]int{}, queried: map[string]int{}, closed: map[string]int{},
 		refunds: map[string]*FakeRefund{}, PayoutRepeat: true, payouts: map[string]*FakePayout{},
 	}
 }
@@ -108,17 +108,17 @@ func FakeAnswer(r supplier.Ref, state supplier.AnswerState) supplier.Answer {
 }
 
 // Count returns how often a reference was started, queried and closed.
-func (f *Fake) Count(ref string) (started, asked, closed int) {
+func (f *Fake) Count(ref string) (started, queried, closed int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.started[ref], f.asked[ref], f.closed[ref]
+	return f.started[ref], f.queried[ref], f.closed[ref]
 }
 
-// Asked returns the total number of calls of any kind.
-func (f *Fake) Asked() (n int) {
+// Queried returns the total number of calls of any kind.
+func (f *Fake) Queried() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, k := range f.asked {
+	for _, k := range f.queried {
 		n += k
 	}
 	return n
@@ -168,7 +168,7 @@ func (f *Fake) Start(ctx context.Context, p supplier.Payment) (supplier.Started,
 func (f *Fake) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	f.mu.Lock()
 	do := f.query
-	f.asked[r.Reference]++
+	f.queried[r.Reference]++
 	f.mu.Unlock()
 	if do != nil {
 		return do(ctx, r)

@@ -8,13 +8,13 @@ import (
 
 // FakePayout is the truth about a payout at a Fake.
 type FakePayout struct {
-	State supplier.PayoutState
-	Moved int // how often money moved: 1 is the only good answer
-	Calls int // orders that arrived
-	Asked int
-	Payee supplier.Payee // of the last order
-	Same  bool           // every order had the same content
-	first supplier.Payout
+	State   supplier.PayoutState
+	Moved   int // how often money moved: 1 is the only good answer
+	Calls   int // orders that arrived
+	Queried int
+	Payee   supplier.Payee // of the last order
+	Same    bool           // every order had the same content
+	first   supplier.Payout
 }
 
 // PayoutFault is what a Fake does with a call about a payout.
@@ -125,7 +125,7 @@ func (f *Fake) PayoutQuery(_ context.Context, p supplier.Payout) (supplier.Payou
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x := f.payoutTruth(p.No)
-	x.Asked++
+	x.Queried++
 	if fault == PayoutDeaf {
 		return payoutSaid(supplier.PayoutUnknown, supplier.ClassTimeout), nil
 	}

@@ -8,10 +8,10 @@ import (
 
 // FakeRefund is the truth about a refund at a Fake.
 type FakeRefund struct {
-	State supplier.RefundState
-	Moved int // how often money moved: 1 is the only good answer
-	Calls int // orders that arrived
-	Asked int
+	State   supplier.RefundState
+	Moved   int // how often money moved: 1 is the only good answer
+	Calls   int // orders that arrived
+	Queried int
 }
 
 // RefundFault is what a Fake does with a call about a refund.
@@ -116,7 +116,7 @@ func (f *Fake) RefundQuery(_ context.Context, r supplier.Refund) (supplier.Refun
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x := f.truth(r.No)
-	x.Asked++
+	x.Queried++
 	if fault == RefundDeaf {
 		return refundSaid(supplier.RefundUnknown, supplier.ClassTimeout), nil
 	}

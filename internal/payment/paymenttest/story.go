@@ -19,7 +19,7 @@ import (
 type Machine interface {
 	Pay()                           // the merchant's request
 	Take(supplier.Callback)         // a callback
-	Ask()                           // one turn of the worker: it queries, and closes; the result is kept
+	Query()                         // one turn of the worker: it queries, and closes; the result is kept
 	Kept() int                      // how many results are kept
 	Land(n int) (c supplier.Answer) // writes the n-th kept result
 	Crash()                         // loses all kept results
@@ -59,8 +59,8 @@ type story struct {
 const (
 	stepPay, stepOwn, stepArrive, stepBuyer, stepFail, stepDie = "pay", "own start", "late arrival", "buyer pays", "supplier fails",
 		"supplier closes"
-	stepCallback, stepLie, stepAsk, stepLand, stepCrash, stepClose = "callback", "lying callback", "ask", "land", "crash", "cancel"
-	stepExpire, stepPass                                           = "expire", "pass"
+	stepCallback, stepLie, stepQuery, stepLand, stepCrash, stepClose = "callback", "lying callback", "ask", "land", "crash", "cancel"
+	stepExpire, stepPass                                             = "expire", "pass"
 )
 
 func (s *story) run() (n int) {
@@ -82,14 +82,14 @@ func (s *story) run() (n int) {
 // possible returns the steps that are possible now. Those of the program are more frequent.
 func (s *story) possible() []string {
 	o := s.books.Order
-	all := []string{stepPay, stepAsk, stepPass, stepPass}
+	all := []string{stepPay, stepQuery, stepPass, stepPass}
 	switch o.Status {
 	case order.Pending:
 		all = append(all, stepPay, stepPay, stepClose, stepExpire)
 	case order.Paying:
-		all = append(all, stepPay, stepPay, stepAsk, stepAsk, stepAsk, stepClose, stepExpire)
+		all = append(all, stepPay, stepPay, stepQuery, stepQuery, stepQuery, stepClose, stepExpire)
 	case order.Closing:
-		all = append(all, stepAsk, stepAsk, stepAsk, stepClose, stepExpire)
+		all = append(all, stepQuery, stepQuery, stepQuery, stepClose, stepExpire)
 	}
 	if o.Status == order.Pending && len(s.books.Attempts) == 0 && s.w.now < QueryAfter {
 		all = append(all, stepOwn)
@@ -146,9 +146,9 @@ func (s *story) do(step string) {
 		c := word(s.pick(s.ended()), supplier.AnswerPaid, amount+1)
 		c.EventKey += ":lie"
 		s.m.Take(c)
-	case stepAsk:
+	case stepQuery:
 		s.fault(Lost, Deaf, Lies, Other)
-		s.m.Ask()
+		s.m.Query()
 	case stepLand:
 		s.land(rapid.IntRange(0, s.m.Kept()-1).Draw(s.t, "result"))
 	case stepCrash:
@@ -196,7 +196,7 @@ func (s *story) end() {
 		s.pass(25 * time.Hour)
 		s.m.Expire()
 		s.check()
-		s.m.Ask()
+		s.m.Query()
 		for s.m.Kept() > 0 {
 			s.land(0)
 			s.check()

@@ -51,7 +51,7 @@ func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started
 	if !p.ExpiresAt.IsZero() {
 		content.TimeExpire = p.ExpiresAt.In(beijing).Format(time.DateTime)
 	}
-	n, x, class, err := c.ask(ctx, "alipay.trade.precreate", p.NotifyURL, content)
+	n, x, class, err := c.call(ctx, "alipay.trade.precreate", p.NotifyURL, content)
 	switch {
 	case err != nil:
 		return x.StartUnknown(class, err), nil
@@ -91,10 +91,10 @@ func expressible(p supplier.Payment) error {
 	case p.Amount <= 0 || p.Amount > maxAmount:
 		return &supplier.FieldError{Field: "amount", Problem: "Alipay takes 0.01 to 100000000 yuan"}
 	}
-	return askable(p.Reference)
+	return queryable(p.Reference)
 }
 
-func askable(ref string) error {
+func queryable(ref string) error {
 	if !reference.MatchString(ref) {
 		return &supplier.FieldError{Field: "order_no", Problem: "Alipay takes at most 64 letters, digits and underscores"}
 	}
@@ -110,10 +110,10 @@ func subject(p supplier.Payment) string {
 
 // Query queries the trade of a reference (alipay.trade.query).
 func (c *calls) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
-	if err := askable(r.Reference); err != nil {
+	if err := queryable(r.Reference); err != nil {
 		return supplier.Answer{}, err
 	}
-	n, x, class, err := c.ask(ctx, "alipay.trade.query", "", outTradeNo{r.Reference})
+	n, x, class, err := c.call(ctx, "alipay.trade.query", "", outTradeNo{r.Reference})
 	switch {
 	case err != nil:
 		return x.Unknown(class, err), nil
@@ -156,10 +156,10 @@ var notClosable = map[string]bool{
 // Close closes the trade of a reference (alipay.trade.close). A trade that does not exist
 // counts as closed: nobody has scanned its code, which expires at its time_expire.
 func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
-	if err := askable(r.Reference); err != nil {
+	if err := queryable(r.Reference); err != nil {
 		return supplier.Answer{}, err
 	}
-	n, x, class, err := c.ask(ctx, "alipay.trade.close", "", outTradeNo{r.Reference})
+	n, x, class, err := c.call(ctx, "alipay.trade.close", "", outTradeNo{r.Reference})
 	switch {
 	case err != nil:
 		return x.Unknown(class, err), nil

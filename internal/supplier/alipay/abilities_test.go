@@ -623,8 +623,8 @@ func TestPaymentsThatAlipayCannotTakeAreNotSent(t *testing.T) {
 		}
 	}
 	for _, ref := range []string{"", "SO 1", "单1", strings.Repeat("1", 65), "a\n"} {
-		for _, ask := range []func(context.Context, supplier.Ref) (supplier.Answer, error){can.Query, can.Close} {
-			if _, err := ask(t.Context(), supplier.Ref{Reference: ref}); supplier.AsField(err) == nil {
+		for _, call := range []func(context.Context, supplier.Ref) (supplier.Answer, error){can.Query, can.Close} {
+			if _, err := call(t.Context(), supplier.Ref{Reference: ref}); supplier.AsField(err) == nil {
 				t.Errorf("%q: %v", ref, err)
 			}
 		}
@@ -709,7 +709,7 @@ func FuzzAnswer(f *testing.F) {
 	var answer []byte
 	a := quick(callable(f,
 		"test-only-alipay.pem"))(suppliertest.Client(func(*http.Request) supplier.Exchange { return bare(string(answer)) }))
-	ask := func(tb testing.TB, body []byte) supplier.Answer {
+	call := func(tb testing.TB, body []byte) supplier.Answer {
 		answer = body
 		got, err := supplier.AbilitiesOf(a).Query(context.Background(), supplier.Ref{Reference: suppliertest.Reference})
 		if err != nil {
@@ -717,9 +717,9 @@ func FuzzAnswer(f *testing.F) {
 		}
 		return got
 	}
-	want := ask(f, genuine.Body)
+	want := call(f, genuine.Body)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if got := ask(t, body); got.State != supplier.AnswerUnknown && !reflect.DeepEqual(got.Says, want.Says) {
+		if got := call(t, body); got.State != supplier.AnswerUnknown && !reflect.DeepEqual(got.Says, want.Says) {
 			t.Errorf("believed: %+v", got)
 		}
 	})

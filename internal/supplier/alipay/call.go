@@ -70,9 +70,9 @@ const (
 // word returns the result of the answer for operators.
 func (n node) word() string { return strings.TrimSpace(n.Code + " " + n.SubCode) }
 
-// ask makes one call and returns the verified node of its answer. With an error, the class says
+// call makes one call and returns the verified node of its answer. With an error, the class says
 // what is wrong with the answer; if there is no answer, the Exchange has the class.
-func (c *calls) ask(ctx context.Context, method, notifyURL string, content any) (node, supplier.Exchange, supplier.Class, error) {
+func (c *calls) call(ctx context.Context, method, notifyURL string, content any) (node, supplier.Exchange, supplier.Class, error) {
 	biz, err := json.Marshal(content)
 	if err != nil {
 		return node{}, supplier.Exchange{}, supplier.ClassConnect, badCall.Say(err)

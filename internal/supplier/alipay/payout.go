@@ -35,9 +35,9 @@ type bankCard struct {
 	InstName    string `json:"inst_name,omitempty"`
 }
 
-// transferAsked is the biz_content of alipay.fund.trans.common.query. With out_biz_no, the other
+// transferQueried is the biz_content of alipay.fund.trans.common.query. With out_biz_no, the other
 // two are required (alipay-sdk-java, AlipayFundTransCommonQueryModel).
-type transferAsked struct {
+type transferQueried struct {
 	OutBizNo    string `json:"out_biz_no"`
 	ProductCode string `json:"product_code"`
 	BizScene    string `json:"biz_scene"`
@@ -96,7 +96,7 @@ func (c *calls) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutA
 	if err := c.payable(p); err != nil {
 		return supplier.PayoutAnswer{}, err
 	}
-	n, x, class, err := c.ask(ctx, "alipay.fund.trans.uni.transfer", p.NotifyURL, transfer{
+	n, x, class, err := c.call(ctx, "alipay.fund.trans.uni.transfer", p.NotifyURL, transfer{
 		OutBizNo: p.No, TransAmount: money.Format(p.Amount, currency), ProductCode: products[p.Payee.Kind], BizScene: bizScene,
 		OrderTitle: textlimit.Cut(p.No, maxTitle), PayeeInfo: participantOf(p.Payee),
 	})
@@ -116,7 +116,7 @@ func (c *calls) PayoutQuery(ctx context.Context, p supplier.Payout) (supplier.Pa
 	if err := c.payable(p); err != nil {
 		return supplier.PayoutAnswer{}, err
 	}
-	n, x, class, err := c.ask(ctx, "alipay.fund.trans.common.query", "", transferAsked{p.No, products[p.Payee.Kind], bizScene})
+	n, x, class, err := c.call(ctx, "alipay.fund.trans.common.query", "", transferQueried{p.No, products[p.Payee.Kind], bizScene})
 	said := supplier.PayoutSaid{
 		No: cmp.Or(n.OutBizNo, p.No), SupplierNo: n.OrderID, Amount: p.Amount, Currency: currency, Word: cmp.Or(n.Status, n.word()),
 	}

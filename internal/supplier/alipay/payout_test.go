@@ -177,8 +177,8 @@ func TestPayoutsThatAlipayCannotMakeAreNotSent(t *testing.T) {
 		p.No = "P1"
 		c.change(&p)
 		_, err := can.Payout(t.Context(), p)
-		_, asked := can.PayoutQuery(t.Context(), p)
-		for _, err := range []error{err, asked} {
+		_, queried := can.PayoutQuery(t.Context(), p)
+		for _, err := range []error{err, queried} {
 			if f := supplier.AsField(err); f == nil || f.Field != c.field || p.Payee.Number != "" &&
 				strings.Contains(err.Error(), p.Payee.Number) {
 				t.Errorf("%+v: %v, want the field %s", p, err, c.field)

@@ -19,8 +19,8 @@ type refundContent struct {
 	RefundReason string `json:"refund_reason,omitempty"`
 }
 
-// refundAsked is the biz_content of alipay.trade.fastpay.refund.query.
-type refundAsked struct {
+// refundQueried is the biz_content of alipay.trade.fastpay.refund.query.
+type refundQueried struct {
 	OutTradeNo   string `json:"out_trade_no"`
 	OutRequestNo string `json:"out_request_no"`
 }
@@ -43,7 +43,7 @@ func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundA
 	if err := refundable(r); err != nil {
 		return supplier.RefundAnswer{}, err
 	}
-	n, x, class, err := c.ask(ctx, "alipay.trade.refund", "", refundContent{
+	n, x, class, err := c.call(ctx, "alipay.trade.refund", "", refundContent{
 		OutTradeNo: r.Reference, RefundAmount: money.Format(r.Amount, currency), OutRequestNo: r.No,
 		RefundReason: textlimit.Cut(r.Reason, maxReason),
 	})
@@ -73,7 +73,7 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 	if err := refundable(r); err != nil {
 		return supplier.RefundAnswer{}, err
 	}
-	n, x, class, err := c.ask(ctx, "alipay.trade.fastpay.refund.query", "", refundAsked{r.Reference, r.No})
+	n, x, class, err := c.call(ctx, "alipay.trade.fastpay.refund.query", "", refundQueried{r.Reference, r.No})
 	said := supplier.RefundReport{
 		No: cmp.Or(n.OutRequestNo, r.No), Reference: cmp.Or(n.OutTradeNo, r.Reference), Currency: currency,
 		Word: cmp.Or(n.RefundStatus, n.word()),
@@ -113,5 +113,5 @@ func refundable(r supplier.Refund) error {
 	case r.Amount <= 0 || r.Amount > maxAmount:
 		return &supplier.FieldError{Field: "amount", Problem: "Alipay takes 0.01 to 100000000 yuan"}
 	}
-	return askable(r.Reference)
+	return queryable(r.Reference)
 }

@@ -54,7 +54,7 @@ func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started
 	if err != nil {
 		return supplier.Started{}, err
 	}
-	fields, x, class, err := c.ask(ctx, c.PayURL, params)
+	fields, x, class, err := c.call(ctx, c.PayURL, params)
 	if err != nil {
 		return x.StartUnknown(class, err), nil
 	}
@@ -97,7 +97,7 @@ func (c *config) payKind() string { return cmp.Or(c.PayKind, supplier.ValueQR) }
 
 // payment returns the parameters of a start besides those of every call.
 func (c *calls) payment(p supplier.Payment) (map[string]string, error) {
-	if err := askable(p.Reference); err != nil {
+	if err := queryable(p.Reference); err != nil {
 		return nil, err
 	}
 	amount := strconv.FormatInt(p.Amount, 10)
@@ -127,7 +127,7 @@ func (c *calls) payment(p supplier.Payment) (map[string]string, error) {
 	return params, nil
 }
 
-func askable(ref string) error {
+func queryable(ref string) error {
 	if ref == "" || len(ref) > maxText || strings.Contains(ref, "&") {
 		return wrong("order_no", "at most %d bytes, and no &", maxText)
 	}
@@ -154,10 +154,10 @@ func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 
 // about makes a call about one payment and returns the answer.
 func (c *calls) about(ctx context.Context, address string, r supplier.Ref) (supplier.Answer, error) {
-	if err := askable(r.Reference); err != nil {
+	if err := queryable(r.Reference); err != nil {
 		return supplier.Answer{}, err
 	}
-	fields, x, class, err := c.ask(ctx, address, map[string]string{c.OrderField: r.Reference})
+	fields, x, class, err := c.call(ctx, address, map[string]string{c.OrderField: r.Reference})
 	if err != nil {
 		return x.Unknown(class, err), nil
 	}

@@ -25,10 +25,10 @@ import (
 	"backstop/internal/supplier"
 )
 
-// ask sends the parameters and returns the fields of the answer, after verifying its signature.
+// call sends the parameters and returns the fields of the answer, after verifying its signature.
 // With an error, the class says what is wrong with the answer; if there is no answer, the
 // Exchange has the class.
-func (c *calls) ask(ctx context.Context, address string, params map[string]string) (map[string]string, supplier.Exchange, supplier.Class,
+func (c *calls) call(ctx context.Context, address string, params map[string]string) (map[string]string, supplier.Exchange, supplier.Class,
 	error,
 ) {
 	params[timeParam] = strconv.FormatInt(time.Now().Unix(), 10)

@@ -346,8 +346,8 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 					t.Fatalf("%v %+v", err, s)
 				}
 			}
-			for _, ask := range []func(context.Context, supplier.Ref) (supplier.Answer, error){can.Query, can.Close} {
-				if a, err := ask(t.Context(), supplier.Ref{Reference: "SO1_2"}); err != nil || a.State != supplier.AnswerUnknown {
+			for _, call := range []func(context.Context, supplier.Ref) (supplier.Answer, error){can.Query, can.Close} {
+				if a, err := call(t.Context(), supplier.Ref{Reference: "SO1_2"}); err != nil || a.State != supplier.AnswerUnknown {
 					t.Fatalf("%v %+v", err, a)
 				}
 			}
@@ -355,12 +355,12 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 				"order": "SO1_2", "mch": "M1", "total": "19.99", "cur": "CNY", "subject": "A ＆ B <1>",
 				"notify_url": payment.NotifyURL, "expires_at": "1772355600",
 			}
-			ask := map[string]string{"order": "SO1_2", "mch": "M1"}
+			call := map[string]string{"order": "SO1_2", "mch": "M1"}
 			nonces := map[string]bool{}
 			for i, want := range []struct {
 				path   string
 				fields map[string]string
-			}{{"/pay", start}, {"/pay", start}, {"/query", ask}, {"/close", ask}} {
+			}{{"/pay", start}, {"/pay", start}, {"/query", call}, {"/close", call}} {
 				sent := line.Sent()[i]
 				r := sent.Request
 				if r.URL.Host != "s.example" || r.URL.Path != want.path || (r.Method == http.MethodGet) != (format == "query") {
@@ -495,10 +495,10 @@ func TestPaymentsThatTheSettingsDoNotTakeAreNotSent(t *testing.T) {
 			t.Errorf("%+v: %v, want the field %s", p, err, c.field)
 		}
 	}
-	for _, ask := range []func(context.Context, supplier.Ref) (supplier.Answer, error){
+	for _, call := range []func(context.Context, supplier.Ref) (supplier.Answer, error){
 		supplier.AbilitiesOf(caller(t, one)(line)).Query, supplier.AbilitiesOf(caller(t, one)(line)).Close,
 	} {
-		if _, err := ask(t.Context(), supplier.Ref{Reference: "a&b"}); supplier.AsField(err) == nil {
+		if _, err := call(t.Context(), supplier.Ref{Reference: "a&b"}); supplier.AsField(err) == nil {
 			t.Error(err)
 		}
 	}
@@ -744,7 +744,7 @@ func fuzzAnswer(f *testing.F, format string) {
 	a := caller(f, callable("form", "hmac-sha256", format))(suppliertest.Client(func(*http.Request) supplier.Exchange {
 		return supplier.Exchange{Status: http.StatusOK, Header: http.Header{}, Body: answer}
 	}))
-	ask := func(tb testing.TB, body []byte) supplier.Answer {
+	call := func(tb testing.TB, body []byte) supplier.Answer {
 		answer = body
 		got, err := supplier.AbilitiesOf(a).Query(context.Background(), supplier.Ref{Reference: suppliertest.Reference})
 		if err != nil {
@@ -752,9 +752,9 @@ func fuzzAnswer(f *testing.F, format string) {
 		}
 		return got
 	}
-	want := ask(f, known.Body)
+	want := call(f, known.Body)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if got := ask(t, body); got.State != supplier.AnswerUnknown && !reflect.DeepEqual(got.Says, want.Says) {
+		if got := call(t, body); got.State != supplier.AnswerUnknown && !reflect.DeepEqual(got.Says, want.Says) {
 			t.Errorf("believed: %+v", got)
 		}
 	})

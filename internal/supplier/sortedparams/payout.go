@@ -103,7 +103,7 @@ func (c *calls) payoutParams(p supplier.Payout) (map[string]string, error) {
 // aboutPayout makes a call about one payout. The answer may leave out the reference, the account
 // and the amount; if it has them, they must be ours.
 func (c *calls) aboutPayout(ctx context.Context, address string, params map[string]string, p supplier.Payout) supplier.PayoutAnswer {
-	fields, x, class, err := c.ask(ctx, address, params)
+	fields, x, class, err := c.call(ctx, address, params)
 	if err != nil {
 		return x.PayoutUnknown(class, err)
 	}

@@ -145,14 +145,14 @@ func TestPayoutsThatTheSettingsDoNotTakeAreNotSent(t *testing.T) {
 		p := payout
 		p.No = "P1"
 		c.change(&p)
-		for _, call := range []suppliertest.Op{suppliertest.Payout, suppliertest.PayoutQuery} {
-			ask := can.Payout
-			if call == suppliertest.PayoutQuery {
-				ask = can.PayoutQuery
+		for _, op := range []suppliertest.Op{suppliertest.Payout, suppliertest.PayoutQuery} {
+			call := can.Payout
+			if op == suppliertest.PayoutQuery {
+				call = can.PayoutQuery
 			}
-			_, err := ask(t.Context(), p)
+			_, err := call(t.Context(), p)
 			if f := supplier.AsField(err); f == nil || f.Field != c.field || strings.Contains(err.Error(), payout.Payee.Number) {
-				t.Errorf("%s of %+v: %v, want the field %s", call, p, err, c.field)
+				t.Errorf("%s of %+v: %v, want the field %s", op, p, err, c.field)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 // refundParams returns the parameters that describe the refund, or a *FieldError if this supplier
 // cannot accept it.
 func (c *calls) refundParams(r supplier.Refund) (map[string]string, error) {
-	if err := askable(r.Reference); err != nil {
+	if err := queryable(r.Reference); err != nil {
 		return nil, err
 	}
 	_, unknown := money.Exponent(r.Currency)
@@ -77,7 +77,7 @@ func (c *calls) refundParams(r supplier.Refund) (map[string]string, error) {
 // aboutRefund makes a call about one refund. The answer may leave out the amount; if it has one,
 // it must be ours.
 func (c *calls) aboutRefund(ctx context.Context, address string, params map[string]string, r supplier.Refund) supplier.RefundAnswer {
-	fields, x, class, err := c.ask(ctx, address, params)
+	fields, x, class, err := c.call(ctx, address, params)
 	if err != nil {
 		return x.RefundUnknown(class, err)
 	}

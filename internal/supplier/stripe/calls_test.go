@@ -196,8 +196,8 @@ var whole = supplier.Payment{
 	ClientIP: "203.0.113.9",
 }
 
-// ask makes calls over a line that answers x, and returns what was sent.
-func ask(t *testing.T, x supplier.Exchange, call func(supplier.Abilities)) []suppliertest.Sent {
+// call makes calls over a line that answers x, and returns what was sent.
+func call(t *testing.T, x supplier.Exchange, call func(supplier.Abilities)) []suppliertest.Sent {
 	t.Helper()
 	line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return x }}
 	call(supplier.AbilitiesOf(calling(t, line)))
@@ -244,7 +244,7 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 			"/v1/payment_intents/pi_3TestIntent0001/cancel", "cancellation_reason=abandoned", "",
 		},
 	} {
-		sent := ask(t, supplier.Exchange{Class: supplier.ClassTimeout}, c.call)
+		sent := call(t, supplier.Exchange{Class: supplier.ClassTimeout}, c.call)
 		if len(sent) != 1 {
 			t.Fatalf("%s: %d requests", name, len(sent))
 		}
@@ -262,7 +262,7 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 // A search's reference cannot leave its quotes, an id cannot leave its place in the path.
 func TestWhatIsAskedForStaysInItsPlace(t *testing.T) {
 	t.Parallel()
-	sent := ask(t, supplier.Exchange{}, func(a supplier.Abilities) {
+	sent := call(t, supplier.Exchange{}, func(a supplier.Abilities) {
 		_, _ = a.Query(t.Context(), supplier.Ref{Reference: `a" OR metadata["x"]:"b\`})
 		_, _ = a.Query(t.Context(), supplier.Ref{Reference: "a", ExternalID: "../refunds?x=1#"})
 	})
@@ -311,7 +311,7 @@ func TestSearchBelievesOnlyWhatItFinds(t *testing.T) {
 		if !strings.Contains(body, `"data"`) && body != "{}" {
 			body = `{"object":"search_result","has_more":false,"data":[` + body + `]}`
 		}
-		ask(t, reply(200, body), func(a supplier.Abilities) {
+		call(t, reply(200, body), func(a supplier.Abilities) {
 			got, err := a.Query(t.Context(), supplier.Ref{Reference: suppliertest.Reference})
 			if err != nil || got.State != c.state || got.Exchange.Class != c.class || got.ExternalID != c.id || got.Says.TradeNo != c.id {
 				t.Errorf("%s: %v, %s, class %s, id %q (%v)", name, err, got.State, got.Exchange.Class, got.ExternalID, got.Reason)
@@ -322,7 +322,7 @@ func TestSearchBelievesOnlyWhatItFinds(t *testing.T) {
 		})
 	}
 	more := `{"object":"search_result","has_more":true,"data":[` + one("canceled", testIntent) + `]}`
-	ask(t, reply(200, more), func(a supplier.Abilities) {
+	call(t, reply(200, more), func(a supplier.Abilities) {
 		if got, _ := a.Query(t.Context(), supplier.Ref{Reference: suppliertest.Reference}); got.State != supplier.AnswerUnknown {
 			t.Errorf("closed, while more is found: %s", got.State)
 		}
@@ -331,7 +331,7 @@ func TestSearchBelievesOnlyWhatItFinds(t *testing.T) {
 
 func TestCancelNeedsTheIntentsID(t *testing.T) {
 	t.Parallel()
-	sent := ask(t, supplier.Exchange{}, func(a supplier.Abilities) {
+	sent := call(t, supplier.Exchange{}, func(a supplier.Abilities) {
 		got, err := a.Close(t.Context(), supplier.Ref{Reference: suppliertest.Reference})
 		if err != nil || got.State != supplier.AnswerUnknown || got.Exchange.Class != supplier.ClassRefused || got.Reason.Code == "" {
 			t.Errorf("%v %+v", err, got)
@@ -347,7 +347,7 @@ func TestStartIsRepeatedForTwentyHoursOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for age, want := range map[time.Duration]int{0: 1, 20 * time.Hour: 1, 20*time.Hour + 1: 0, 30 * 24 * time.Hour: 0} {
-			sent := ask(t, supplier.Exchange{Class: supplier.ClassTimeout}, func(a supplier.Abilities) {
+			sent := call(t, supplier.Exchange{Class: supplier.ClassTimeout}, func(a supplier.Abilities) {
 				p := whole
 				p.CreatedAt = time.Now().Add(-age)
 				if s, err := a.Start(t.Context(), p); err != nil || s.State != supplier.StartUnknown || s.Reason.Code == "" {
@@ -379,7 +379,7 @@ func TestWhatCannotBeExpressedIsNotSent(t *testing.T) {
 		p := whole
 		p.CreatedAt = time.Now()
 		c.change(&p)
-		sent := ask(t, supplier.Exchange{}, func(a supplier.Abilities) {
+		sent := call(t, supplier.Exchange{}, func(a supplier.Abilities) {
 			if s, err := a.Start(t.Context(), p); supplier.AsField(err) == nil || supplier.AsField(err).Field != c.field || s.State != "" {
 				t.Errorf("%s: %v %+v", name, err, s)
 			}
@@ -396,7 +396,7 @@ func TestAmountsAreMinorUnits(t *testing.T) {
 	for currency, amount := range map[string]int64{"USD": 1999, "JPY": 1999, "KRW": 1, "KWD": 1230, "HUF": 199900} {
 		p := whole
 		p.CreatedAt, p.Currency, p.Amount = time.Now(), currency, amount
-		sent := ask(t, supplier.Exchange{}, func(a supplier.Abilities) { _, _ = a.Start(t.Context(), p) })
+		sent := call(t, supplier.Exchange{}, func(a supplier.Abilities) { _, _ = a.Start(t.Context(), p) })
 		form, err := url.ParseQuery(string(sent[0].Body))
 		if err != nil || form.Get("amount") != fmt.Sprint(amount) || form.Get("currency") != strings.ToLower(currency) {
 			t.Errorf("%s: %v %v", currency, err, form)

@@ -107,7 +107,7 @@ type AnswerCase struct {
 func RunAbilities(t *testing.T, s Abilities) {
 	t.Helper()
 	for _, c := range abilityClaims {
-		t.Run(c.name, func(t *testing.T) { c.check(&asker{reporter: t, Abilities: s}) })
+		t.Run(c.name, func(t *testing.T) { c.check(&querier{reporter: t, Abilities: s}) })
 	}
 }
 
@@ -168,8 +168,8 @@ func (NoSigner) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return []byte("signature"), nil
 }
 
-// asker runs one claim.
-type asker struct {
+// querier runs one claim.
+type querier struct {
 	reporter
 	Abilities
 
@@ -179,7 +179,7 @@ type asker struct {
 }
 
 // payment returns what the suite starts, created just now by the node's clock.
-func (p *asker) payment() supplier.Payment {
+func (p *querier) payment() supplier.Payment {
 	pay := p.Payment
 	pay.Reference, pay.OrderNo = Reference, strings.TrimSuffix(Reference, "_2")
 	pay.CreatedAt = time.Now().Add(-time.Minute)
@@ -187,13 +187,13 @@ func (p *asker) payment() supplier.Payment {
 	return pay
 }
 
-func (p *asker) refund() supplier.Refund {
+func (p *querier) refund() supplier.Refund {
 	r := p.Refund
 	r.No, r.Reference = RefundNo, Reference
 	return r
 }
 
-func (p *asker) ref() supplier.Ref {
+func (p *querier) ref() supplier.Ref {
 	return supplier.Ref{
 		Reference: Reference, ExternalID: p.ExternalID, Amount: p.Payment.Amount, Currency: p.Payment.Currency,
 		StartedAt: time.Now().Add(-time.Hour),
@@ -219,7 +219,7 @@ func (o outcome) unknown() bool {
 }
 
 // can reports whether the supplier supports the call, which must be listed in Has.
-func (p *asker) can(a supplier.Abilities, op Op) bool {
+func (p *querier) can(a supplier.Abilities, op Op) bool {
 	switch op {
 	case Pay:
 		return a.Payer != nil
@@ -235,7 +235,7 @@ func (p *asker) can(a supplier.Abilities, op Op) bool {
 }
 
 // ops returns the calls that the supplier supports.
-func (p *asker) ops() []Op {
+func (p *querier) ops() []Op {
 	var ops []Op
 	for _, op := range []Op{Pay, Query, Close, Refund, RefundQuery, Payout, PayoutQuery} {
 		if _, has := p.Has[op]; has {
@@ -245,11 +245,11 @@ func (p *asker) ops() []Op {
 	return ops
 }
 
-func (p *asker) has(op Op, part string) bool { return slices.Contains(p.Has[op], part) }
+func (p *querier) has(op Op, part string) bool { return slices.Contains(p.Has[op], part) }
 
 // call makes one call over the line, and checks what must hold for each: it sends something,
 // and what is stored of it contains no secret.
-func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
+func (p *querier) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
 	p.Helper()
 	abilities := supplier.AbilitiesOf(a)
 	if !p.can(abilities, op) {
@@ -263,26 +263,26 @@ func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
 		o = outcome{state: string(s.State), kept: s.Exchange, reason: s.Reason.Error(), err: err, started: s}
 		o.started.Exchange = supplier.Exchange{}
 	case Refund, RefundQuery:
-		ask := abilities.Refund
+		call := abilities.Refund
 		if op == RefundQuery {
-			ask = abilities.RefundQuery
+			call = abilities.RefundQuery
 		}
-		s, err := ask(ctx, p.refund())
+		s, err := call(ctx, p.refund())
 		o = outcome{state: string(s.State), kept: s.Exchange, reason: s.Reason.Error(), err: err, back: s}
 		o.back.Exchange = supplier.Exchange{}
 	case Payout, PayoutQuery:
 		o = p.callPayout(ctx, abilities, op)
 	default:
-		ask := asks(abilities, op)
-		s, err := ask(ctx, p.ref())
+		call := queries(abilities, op)
+		s, err := call(ctx, p.ref())
 		o = outcome{state: string(s.State), says: s.Says, kept: s.Exchange, reason: s.Reason.Error(), err: err}
 	}
 	p.checkKept(op, o)
 	return o
 }
 
-// asks returns the call that takes a Ref.
-func asks(a supplier.Abilities, op Op) func(context.Context, supplier.Ref) (supplier.Answer, error) {
+// queries returns the call that takes a Ref.
+func queries(a supplier.Abilities, op Op) func(context.Context, supplier.Ref) (supplier.Answer, error) {
 	if op == Close {
 		return a.Close
 	}
@@ -302,13 +302,13 @@ func scripted() *Line {
 }
 
 // answered makes a call that gets the answer.
-func (p *asker) answered(op Op, x supplier.Exchange) outcome {
+func (p *querier) answered(op Op, x supplier.Exchange) outcome {
 	p.Helper()
 	p.made.Do(func() { p.line = scripted(); p.adapter = p.New(p.line) })
 	return p.call(context.WithValue(context.Background(), answerKey{}, x), p.adapter, op)
 }
 
-func (p *asker) checkKept(op Op, o outcome) {
+func (p *querier) checkKept(op Op, o outcome) {
 	p.Helper()
 	if o.err != nil {
 		p.Errorf("%s: %v; an error is for what cannot be expressed", op, o.err)
@@ -343,7 +343,7 @@ func copied(x supplier.Exchange) supplier.Exchange {
 }
 
 // key returns what a repeat of a request must have in common with it.
-func (p *asker) key(s Sent) string {
+func (p *querier) key(s Sent) string {
 	if p.Key != nil {
 		return p.Key(s.Request, s.Body)
 	}
@@ -351,4 +351,4 @@ func (p *asker) key(s Sent) string {
 }
 
 // status returns the HTTP status of a genuine answer.
-func (p *asker) status(op Op) int { return cmp.Or(p.Answer(op, Change{}).Status, http.StatusOK) }
+func (p *querier) status(op Op) int { return cmp.Or(p.Answer(op, Change{}).Status, http.StatusOK) }

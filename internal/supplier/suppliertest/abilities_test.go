@@ -39,7 +39,7 @@ func (a *toyCaller) Abilities() supplier.Abilities {
 }
 
 func (a *toyCaller) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
-	answer := a.ask(ctx, "pay", supplier.Ref{Reference: p.Reference}, strconv.FormatInt(p.Amount, 10))
+	answer := a.call(ctx, "pay", supplier.Ref{Reference: p.Reference}, strconv.FormatInt(p.Amount, 10))
 	s := supplier.Started{State: supplier.StartUnknown, Reason: answer.Reason, Exchange: answer.Exchange}
 	if answer.Says.RawStatus == "STARTED" {
 		s.State, s.Kind, s.Value = supplier.Accepted, supplier.ValueQR, "toy://pay"
@@ -48,14 +48,14 @@ func (a *toyCaller) Start(ctx context.Context, p supplier.Payment) (supplier.Sta
 }
 
 func (a *toyCaller) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
-	return a.ask(ctx, "query", r, ""), nil
+	return a.call(ctx, "query", r, ""), nil
 }
 
 func (a *toyCaller) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
-	return a.ask(ctx, "close", r, ""), nil
+	return a.call(ctx, "close", r, ""), nil
 }
 
-func (a *toyCaller) ask(ctx context.Context, op string, r supplier.Ref, amount string) supplier.Answer {
+func (a *toyCaller) call(ctx context.Context, op string, r supplier.Ref, amount string) supplier.Answer {
 	body := r.Reference + " " + amount
 	if a.skip == "the same call on repeat" {
 		body += fmt.Sprint(a.sent.Add(1))
@@ -328,7 +328,7 @@ func TestCarelessCallerIsCaught(t *testing.T) {
 			t.Parallel() // they wait
 			claim := slices.IndexFunc(abilityClaims, func(c abilityClaim) bool { return c.name == by })
 			watch := &watcher{}
-			if abilityClaims[claim].check(&asker{reporter: watch, Abilities: toyAbilities(skip)}); !watch.seen.Load() {
+			if abilityClaims[claim].check(&querier{reporter: watch, Abilities: toyAbilities(skip)}); !watch.seen.Load() {
 				t.Errorf("a caller without %q passes %s", skip, by)
 			}
 		})

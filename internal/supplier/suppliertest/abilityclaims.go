@@ -10,7 +10,7 @@ import (
 
 type abilityClaim struct {
 	name  string
-	check func(*asker)
+	check func(*querier)
 }
 
 // abilityClaims are all claims about calls.
@@ -45,7 +45,7 @@ var abilityClaims = []abilityClaim{
 func sameCallback(a, b supplier.Callback) bool { return reflect.DeepEqual(a, b) }
 
 // want returns the outcome of the genuine answer.
-func (p *asker) want(op Op) outcome {
+func (p *querier) want(op Op) outcome {
 	switch op {
 	case Pay:
 		return outcome{state: string(p.Started.State), started: p.Started}
@@ -61,7 +61,7 @@ func (p *asker) want(op Op) outcome {
 }
 
 // same reports whether an outcome equals that of the genuine answer.
-func (p *asker) same(op Op, o outcome) bool {
+func (p *querier) same(op Op, o outcome) bool {
 	want := p.want(op)
 	return o.err == nil && o.state == want.state && sameCallback(o.says, want.says) && sameStart(o.started, want.started) &&
 		reflect.DeepEqual(o.back, want.back) && reflect.DeepEqual(o.out, want.out)
@@ -76,7 +76,7 @@ func sameStart(got, want supplier.Started) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-func answerIsRead(p *asker) {
+func answerIsRead(p *querier) {
 	if p.Started.State != supplier.Accepted && p.Has[Pay] != nil {
 		p.Errorf("the suite's start is %q", p.Started.State)
 	}
@@ -91,7 +91,7 @@ func answerIsRead(p *asker) {
 	}
 }
 
-func wordsMean(p *asker) {
+func wordsMean(p *querier) {
 	if len(p.Cases) == 0 {
 		p.Errorf("the suite names no words")
 	}
@@ -109,7 +109,7 @@ func wordsMean(p *asker) {
 
 // otherStatuses sends the genuine, signed body with every other HTTP status: most signatures do
 // not cover it.
-func otherStatuses(p *asker) {
+func otherStatuses(p *querier) {
 	for _, op := range p.ops() {
 		genuine, wanted := p.Answer(op, Change{}), p.status(op)
 		for status := 100; status < 600; status++ {
@@ -125,7 +125,7 @@ func otherStatuses(p *asker) {
 	}
 }
 
-func bareStatuses(p *asker) {
+func bareStatuses(p *querier) {
 	for _, op := range p.ops() {
 		genuine, wanted := p.Answer(op, Change{}), p.status(op)
 		bare := []supplier.Exchange{p.Signed(op, nil), p.Signed(op, []byte("{}")), p.Signed(op, []byte("<html>Bad Gateway</html>"))}
@@ -142,7 +142,7 @@ func bareStatuses(p *asker) {
 	}
 }
 
-func otherOrdersAnswer(p *asker) {
+func otherOrdersAnswer(p *querier) {
 	for _, op := range p.ops() {
 		if !p.has(op, "OrderRef") {
 			continue
@@ -163,7 +163,7 @@ func otherOrdersAnswer(p *asker) {
 
 // otherRefundsAnswer has answers about another refund of the same payment, and about one of
 // another sum.
-func otherRefundsAnswer(p *asker) {
+func otherRefundsAnswer(p *querier) {
 	if p.Has[RefundQuery] != nil && !p.has(RefundQuery, "RefundNo") {
 		p.Errorf("an answer to a query that names no refund cannot be believed")
 	}
@@ -186,7 +186,7 @@ func otherRefundsAnswer(p *asker) {
 	}
 }
 
-func otherAccountsAnswer(p *asker) {
+func otherAccountsAnswer(p *querier) {
 	ours := p.New(&Line{}).Identity()
 	for _, op := range p.ops() {
 		if !p.has(op, "Account") {
@@ -219,7 +219,7 @@ func otherAccountsAnswer(p *asker) {
 	}
 }
 
-func longAnswer(p *asker) {
+func longAnswer(p *querier) {
 	for _, op := range p.ops() {
 		genuine := p.Answer(op, Change{})
 		long := append(bytes.Clone(genuine.Body), bytes.Repeat([]byte(" "), supplier.MaxAnswer+1-len(genuine.Body))...)
@@ -237,7 +237,7 @@ var malformed = []string{
 	"\ufeff{}", strings.Repeat("[", 40) + strings.Repeat("]", 40),
 }
 
-func malformedAnswer(p *asker) {
+func malformedAnswer(p *querier) {
 	for _, op := range p.ops() {
 		for _, body := range malformed {
 			x := p.Signed(op, []byte(body))
@@ -248,7 +248,7 @@ func malformedAnswer(p *asker) {
 	}
 }
 
-func doubledInAnswer(p *asker) {
+func doubledInAnswer(p *querier) {
 	for _, op := range p.ops() {
 		if p.has(op, "Duplicate") {
 			if o := p.answered(op, p.Answer(op, Change{Duplicate: true})); !o.unknown() || o.kept.Class != supplier.ClassBadAnswer {
@@ -258,7 +258,7 @@ func doubledInAnswer(p *asker) {
 	}
 }
 
-func oddAnswerAmounts(p *asker) {
+func oddAnswerAmounts(p *querier) {
 	for _, op := range p.ops() {
 		if !p.has(op, "Amount") {
 			continue
@@ -272,7 +272,7 @@ func oddAnswerAmounts(p *asker) {
 }
 
 // paidWithout leaves out one part of an answer that says paid, or refunded.
-func paidWithout(p *asker) {
+func paidWithout(p *querier) {
 	for _, op := range []Op{Refund, RefundQuery} {
 		for _, part := range []string{"OrderRef", "RefundNo", "Amount", "Status"} {
 			if o := p.lacking(op, part); o != nil && !o.unknown() && o.state != string(supplier.RefundNotFound) {
@@ -291,7 +291,7 @@ func paidWithout(p *asker) {
 }
 
 // lacking is the outcome of an answer that lacks a part; nil where it never has it.
-func (p *asker) lacking(op Op, without string) *outcome {
+func (p *querier) lacking(op Op, without string) *outcome {
 	if !p.has(op, without) {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (p *asker) lacking(op Op, without string) *outcome {
 	return &o
 }
 
-func unknownAnswerWord(p *asker) {
+func unknownAnswerWord(p *querier) {
 	for _, op := range p.ops() {
 		if !p.has(op, "Status") {
 			continue

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-func lateAnswer(p *asker) {
+func lateAnswer(p *querier) {
 	for _, op := range p.ops() {
 		ctx, end := context.WithCancel(context.Background())
 		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange {
@@ -24,7 +24,7 @@ func lateAnswer(p *asker) {
 	}
 }
 
-func nothingSent(p *asker) {
+func nothingSent(p *querier) {
 	ctx, end := context.WithCancel(context.Background())
 	end()
 	for _, op := range p.ops() {
@@ -37,7 +37,7 @@ func nothingSent(p *asker) {
 
 // noAnswer makes the client fail, once with nothing and once with a genuine answer beside the
 // failure.
-func noAnswer(p *asker) {
+func noAnswer(p *querier) {
 	for _, op := range p.ops() {
 		for _, class := range []supplier.Class{supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS, supplier.ClassBadAnswer} {
 			half := p.Answer(op, Change{})
@@ -51,7 +51,7 @@ func noAnswer(p *asker) {
 	}
 }
 
-func sameOnRepeat(p *asker) {
+func sameOnRepeat(p *querier) {
 	for _, op := range p.ops() {
 		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
 		a := p.New(line)
@@ -92,7 +92,7 @@ func sameOnRepeat(p *asker) {
 	}
 }
 
-func authorizationIsNotKept(p *asker) {
+func authorizationIsNotKept(p *querier) {
 	for _, op := range p.ops() {
 		o := p.answered(op, p.Answer(op, Change{}))
 		for _, sent := range p.line.Sent() {
@@ -104,7 +104,7 @@ func authorizationIsNotKept(p *asker) {
 	}
 }
 
-func concurrentCalls(p *asker) {
+func concurrentCalls(p *querier) {
 	const callers, rounds = 8, 5
 	ops := p.ops()
 	wrong := make(chan string, callers*rounds)

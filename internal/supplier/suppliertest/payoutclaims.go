@@ -9,25 +9,25 @@ import (
 )
 
 // payout returns what the suite pays out.
-func (p *asker) payout() supplier.Payout {
+func (p *querier) payout() supplier.Payout {
 	out := p.Payout
 	out.No = PayoutNo
 	return out
 }
 
-func (p *asker) callPayout(ctx context.Context, a supplier.Abilities, op Op) outcome {
-	ask := a.Payout
+func (p *querier) callPayout(ctx context.Context, a supplier.Abilities, op Op) outcome {
+	call := a.Payout
 	if op == PayoutQuery {
-		ask = a.PayoutQuery
+		call = a.PayoutQuery
 	}
-	s, err := ask(ctx, p.payout())
+	s, err := call(ctx, p.payout())
 	o := outcome{state: string(s.State), kept: s.Exchange, reason: s.Reason.Error(), err: err, out: s}
 	o.out.Exchange = supplier.Exchange{}
 	return o
 }
 
 // otherPayoutsAnswer has answers about another payout, and about one of another sum.
-func otherPayoutsAnswer(p *asker) {
+func otherPayoutsAnswer(p *querier) {
 	if p.Has[PayoutQuery] != nil && !p.has(PayoutQuery, "PayoutNo") {
 		p.Errorf("an answer to a query that names no payout cannot be believed")
 	}
@@ -53,7 +53,7 @@ func otherPayoutsAnswer(p *asker) {
 
 // payoutWithout leaves out one part of an answer that says paid out. A missing amount is the
 // one that was asked for.
-func payoutWithout(p *asker) {
+func payoutWithout(p *querier) {
 	for _, op := range []Op{Payout, PayoutQuery} {
 		for _, part := range []string{"PayoutNo", "Status"} {
 			if o := p.lacking(op, part); o != nil && !o.unknown() {
@@ -68,7 +68,7 @@ func payoutWithout(p *asker) {
 
 // payeeIsNotKept: the request holds the number of the payee's account, and nothing that is
 // stored does, even where the answer repeats it.
-func payeeIsNotKept(p *asker) {
+func payeeIsNotKept(p *querier) {
 	number := p.Payout.Payee.Number
 	for _, op := range []Op{Payout, PayoutQuery} {
 		if p.Has[op] == nil {
@@ -93,7 +93,7 @@ func payeeIsNotKept(p *asker) {
 }
 
 // namesPayout checks that a call names the payout, and that one that pays says to whom.
-func (p *asker) namesPayout(op Op, request string) {
+func (p *querier) namesPayout(op Op, request string) {
 	if !strings.Contains(request, PayoutNo) {
 		p.Errorf("%s: the call does not name the payout: %s", op, request)
 	}

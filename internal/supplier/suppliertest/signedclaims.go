@@ -11,11 +11,11 @@ import (
 )
 
 // signs reports whether the kind signs its answers.
-func (p *asker) signs() bool { return p.Stranger != nil }
+func (p *querier) signs() bool { return p.Stranger != nil }
 
 // alteredAnswer changes a signed answer one byte at a time. If the signature covers only part
 // of the body, a change outside that part may have no effect.
-func alteredAnswer(p *asker) {
+func alteredAnswer(p *querier) {
 	if !p.signs() {
 		return
 	}
@@ -62,7 +62,7 @@ func flips(b []byte) func(yield func(int, []byte) bool) {
 	}
 }
 
-func unsignedAnswer(p *asker) {
+func unsignedAnswer(p *querier) {
 	if !p.signs() {
 		return
 	}
@@ -81,7 +81,7 @@ func unsignedAnswer(p *asker) {
 	}
 }
 
-func strangersAnswer(p *asker) {
+func strangersAnswer(p *querier) {
 	if !p.signs() {
 		return
 	}
@@ -94,7 +94,7 @@ func strangersAnswer(p *asker) {
 	}
 }
 
-func answerTime(p *asker) {
+func answerTime(p *querier) {
 	if p.Window == 0 {
 		return
 	}

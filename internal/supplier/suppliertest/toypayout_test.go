@@ -25,14 +25,14 @@ const toyPayee = "6222021234564711"
 func (*toyCaller) Payable(int64, string) error { return nil }
 
 func (a *toyCaller) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
-	return a.askPayout(ctx, "payout", p), nil
+	return a.queryPayout(ctx, "payout", p), nil
 }
 
 func (a *toyCaller) PayoutQuery(ctx context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
-	return a.askPayout(ctx, "payout_query", p), nil
+	return a.queryPayout(ctx, "payout_query", p), nil
 }
 
-func (a *toyCaller) askPayout(ctx context.Context, op string, p supplier.Payout) supplier.PayoutAnswer {
+func (a *toyCaller) queryPayout(ctx context.Context, op string, p supplier.Payout) supplier.PayoutAnswer {
 	body := fmt.Sprint(p.No, " ", p.Amount, " ", p.Payee.Number)
 	if a.skip == "the same payout on repeat" {
 		body += fmt.Sprint(a.sent.Add(1))

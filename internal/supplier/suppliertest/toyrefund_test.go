@@ -19,14 +19,14 @@ var toyRefundWords = map[string]supplier.RefundState{
 }
 
 func (a *toyCaller) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
-	return a.askRefund(ctx, "refund", r), nil
+	return a.queryRefund(ctx, "refund", r), nil
 }
 
 func (a *toyCaller) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
-	return a.askRefund(ctx, "refund_query", r), nil
+	return a.queryRefund(ctx, "refund_query", r), nil
 }
 
-func (a *toyCaller) askRefund(ctx context.Context, op string, r supplier.Refund) supplier.RefundAnswer {
+func (a *toyCaller) queryRefund(ctx context.Context, op string, r supplier.Refund) supplier.RefundAnswer {
 	body := fmt.Sprint(r.No, " ", r.Reference, " ", r.Amount)
 	if a.skip == "the same refund on repeat" {
 		body += fmt.Sprint(a.sent.Add(1))

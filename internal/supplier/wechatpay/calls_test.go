@@ -424,8 +424,8 @@ func TestWhatCannotBeExpressedIsNotSent(t *testing.T) {
 		}
 	}
 	a := supplier.AbilitiesOf(calling(t, &suppliertest.Line{}, nil))
-	for _, ask := range []func(context.Context, supplier.Ref) (supplier.Answer, error){a.Query, a.Close} {
-		if _, err := ask(t.Context(), supplier.Ref{Reference: "a/../b?c=d"}); supplier.AsField(err) == nil {
+	for _, call := range []func(context.Context, supplier.Ref) (supplier.Answer, error){a.Query, a.Close} {
+		if _, err := call(t.Context(), supplier.Ref{Reference: "a/../b?c=d"}); supplier.AsField(err) == nil {
 			t.Errorf("%v", err)
 		}
 	}
