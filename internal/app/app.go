@@ -174,7 +174,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.db.Uses(ctx, now.Version, now.Unreadable()); err != nil {
 		return err
 	}
-	// queries arrive before the first tick, so pauses and open breakers must be read first.
+	// Tasks arrive before the first tick, so pauses and open breakers must be read first.
 	a.pauses = pause.New(a.db)
 	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
 	a.breakers.Closes = a.resendWhenBack
