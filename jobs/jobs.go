@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"backstop/internal/orderquery"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
@@ -25,12 +24,13 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/orderquery"
 	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/report"
+	"backstop/internal/savedview"
 	"backstop/internal/settings"
 	"backstop/internal/sweep"
-	"backstop/internal/savedview"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/hibiken/asynq"

@@ -41,9 +41,9 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/pause"
 	"backstop/internal/payment"
+	"backstop/internal/savedview"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
-	"backstop/internal/savedview"
 	"backstop/static"
 
 	"github.com/gofiber/fiber/v2"

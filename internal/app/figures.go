@@ -11,7 +11,6 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
-	"backstop/internal/suppliercall"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
@@ -21,6 +20,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 
 	"github.com/prometheus/client_golang/prometheus"
 )

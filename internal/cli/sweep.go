@@ -13,8 +13,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
 	"backstop/internal/base/seal"
-	"backstop/internal/suppliercall"
 	"backstop/internal/settings"
+	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
 )
 

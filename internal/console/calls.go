@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"backstop/internal/breaker"
-	"backstop/internal/suppliercall"
 	"backstop/internal/list"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/recipient"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // CallList declares the list of calls to suppliers.

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"backstop/internal/breaker"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // Rule identifies the sentence that explains the state of an order.

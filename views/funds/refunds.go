@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"backstop/internal/base/text"
-	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger/fact"
+	"backstop/internal/suppliercall"
 	"backstop/views/link"
 	"backstop/views/ui"
 

@@ -10,9 +10,9 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/notify"
+	"backstop/internal/suppliercall"
 	"backstop/views/panel"
 	"backstop/views/ui"
 )

@@ -8,10 +8,10 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
-	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"

@@ -17,8 +17,8 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
-	"backstop/internal/sweep"
 	"backstop/internal/savedview"
+	"backstop/internal/sweep"
 	"backstop/views/ui"
 )
 
@@ -98,11 +98,11 @@ var Acts = map[string]text.Text{
 	"token.revoke":             {ZH: "作废了令牌", EN: "revoked a token"},
 	"operator.add":             {ZH: "新建了操作员", EN: "added an operator"},
 	"operator.disable":         {ZH: "停用了操作员", EN: "disabled an operator"},
-	savedview.SaveAct:               {ZH: "保存了共享视图", EN: "saved a shared view"},
-	savedview.ChangeAct:             {ZH: "修改了共享视图", EN: "changed a shared view"},
-	savedview.DeleteAct:             {ZH: "删除了共享视图", EN: "deleted a shared view"},
-	savedview.RestoreAct:            {ZH: "恢复了共享视图", EN: "restored a shared view"},
-	savedview.WatchAct:              {ZH: "修改了视图提醒", EN: "changed the alert of a view"},
+	savedview.SaveAct:          {ZH: "保存了共享视图", EN: "saved a shared view"},
+	savedview.ChangeAct:        {ZH: "修改了共享视图", EN: "changed a shared view"},
+	savedview.DeleteAct:        {ZH: "删除了共享视图", EN: "deleted a shared view"},
+	savedview.RestoreAct:       {ZH: "恢复了共享视图", EN: "restored a shared view"},
+	savedview.WatchAct:         {ZH: "修改了视图提醒", EN: "changed the alert of a view"},
 	"operator.reset_password":  {ZH: "重置了密码", EN: "reset a password"},
 }
 

@@ -2,8 +2,8 @@ package wording
 
 import (
 	"backstop/internal/base/text"
-	"backstop/internal/suppliercall"
 	"backstop/internal/console"
+	"backstop/internal/suppliercall"
 	"backstop/views/ui"
 )
 

@@ -9,12 +9,12 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
 	"backstop/internal/approval"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/decision"
 	"backstop/internal/notify"
+	"backstop/internal/orderquery"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"

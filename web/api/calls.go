@@ -4,11 +4,11 @@ import (
 	"strconv"
 
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
-	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/notify"
+	"backstop/internal/orderquery"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"

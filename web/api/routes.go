@@ -9,11 +9,11 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/orderquery"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/sweep"
 	"backstop/web"

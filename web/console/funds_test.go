@@ -13,7 +13,6 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/suppliercall"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
@@ -22,6 +21,7 @@ import (
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/ledger/fact"
+	"backstop/internal/suppliercall"
 )
 
 // The refunds of the seed: one that succeeded by rule, one that waits for a second person, one

@@ -16,7 +16,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/list"
-	savedview "backstop/internal/savedview"
+	"backstop/internal/savedview"
 	"backstop/views/search"
 	"backstop/views/ui"
 	"backstop/web"

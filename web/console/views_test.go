@@ -13,7 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/inbox"
-	savedview "backstop/internal/savedview"
+	"backstop/internal/savedview"
 	"backstop/web/webtest"
 
 	"github.com/uptrace/bun"

@@ -27,7 +27,6 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
-	"backstop/internal/suppliercall"
 	"backstop/internal/callback"
 	"backstop/internal/fund/payout"
 	"backstop/internal/merchant"
@@ -39,6 +38,7 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
+	"backstop/internal/suppliercall"
 	"backstop/web"
 
 	"github.com/uptrace/bun"

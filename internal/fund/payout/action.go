@@ -10,9 +10,9 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
-	"backstop/internal/suppliercall"
 	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 
 	"github.com/uptrace/bun"
 )

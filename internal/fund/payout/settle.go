@@ -10,11 +10,11 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // maxWord bounds a supplier's word, in bytes.

@@ -8,12 +8,12 @@ import (
 
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/suppliercall"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
 	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/suppliercall"
 )
 
 // Limits are what a merchant may refund without approval, in minor units of one currency.

@@ -6,9 +6,9 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/suppliercall"
 	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
+	"backstop/internal/suppliercall"
 )
 
 // Verdict is the decision of two people about a refund for which the supplier has no clear

@@ -17,7 +17,6 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
-	"backstop/internal/suppliercall"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fee"
@@ -30,6 +29,7 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
+	"backstop/internal/suppliercall"
 )
 
 // Currency is the currency of all amounts here.
