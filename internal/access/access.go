@@ -33,6 +33,10 @@ var (
 	// ErrLastApprover: without a lead, nobody could approve proposals.
 	ErrLastApprover = errors.New(
 		"this is the last operator who may approve: add another one first with backstop operator add NAME --role lead")
+	// ErrSelf keeps a person from gaining a role, and from being locked out by mistake.
+	ErrSelf       = errors.New("nobody changes or disables themselves: ask another admin")
+	ErrNotLocked  = errors.New("the operator is not disabled")
+	ErrInvitation = errors.New("this link was used, has expired or was replaced: ask an admin for a new one")
 	// ErrLogin covers a wrong name, a wrong password and a disabled operator alike, so that it
 	// does not reveal which names exist.
 	ErrLogin = errors.New("wrong name or password")
@@ -56,6 +60,10 @@ type Operator struct {
 	DisabledAt   *int64 `bun:"disabled_at"`
 	// PasswordExpiresAt is when a one-time password expires (Unix µs).
 	PasswordExpiresAt *int64 `bun:"password_expires_at"`
+	SignedInAt        *int64 `bun:"signed_in_at"` // last; nil = never
+	// InviteHash is the hash of the link by which the operator sets a password until
+	// PasswordExpiresAt; nil = there is none.
+	InviteHash *string `bun:"invite_hash"`
 
 	// Console preferences of the operator; "" = the default.
 	Language string `bun:"language"` // "zh" or "en"

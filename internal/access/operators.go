@@ -63,25 +63,33 @@ func (o *Operators) add(ctx context.Context, name, role, password string, oneTim
 		ID: o.db.NewID(), Name: name, Role: role, PasswordHash: hash, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime),
 		CreatedAt: now, UpdatedAt: now,
 	}
-	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		// Rows that were written by hand may differ in what a login does not.
-		var same int
-		if err := tx.NewRaw("SELECT count(*) FROM operators WHERE lower(trim(name)) = ?", name).Scan(ctx, &same); err != nil {
-			return err
-		}
-		if same > 0 {
-			return ErrExists
-		}
-		if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
+	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		if err := o.insert(ctx, tx, row); err != nil {
 			return err
 		}
 		return o.keep(ctx, tx, "operator.add", row)
 	})
-	if db.IsUnique(err) || errors.Is(err, ErrExists) {
+}
+
+// insert adds a row. The name of a disabled operator who never signed in is free again, so that an
+// invitation to a wrong name takes none away. Errors: ErrExists.
+func (o *Operators) insert(ctx context.Context, tx db.Tx, row *Operator) error {
+	if _, err := tx.NewRaw("DELETE FROM operators WHERE name = ? AND disabled_at IS NOT NULL AND signed_in_at IS NULL"+
+		" AND NOT EXISTS (SELECT 1 FROM audit WHERE actor = ?)", row.Name, "operator:"+row.Name).Exec(ctx); err != nil {
+		return fmt.Errorf("free the name %s: %w", row.Name, err)
+	}
+	// Rows that were written by hand may differ in what a login does not.
+	var same int
+	if err := tx.NewRaw("SELECT count(*) FROM operators WHERE lower(trim(name)) = ?", row.Name).Scan(ctx, &same); err != nil {
+		return fmt.Errorf("find operator %s: %w", row.Name, err)
+	}
+	if same > 0 {
 		return ErrExists
 	}
-	if err != nil {
-		return fmt.Errorf("add operator %s: %w", name, err)
+	if _, err := tx.NewInsert().Model(row).Exec(ctx); db.IsUnique(err) {
+		return ErrExists
+	} else if err != nil {
+		return fmt.Errorf("add operator %s: %w", row.Name, err)
 	}
 	return nil
 }
@@ -167,6 +175,15 @@ func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
 	return row, nil
 }
 
+// Named returns the operator with this name, even if disabled. Errors: ErrNotFound.
+func Named(ctx context.Context, q bun.IDB, name string) (*Operator, error) {
+	row, err := find(ctx, q.NewSelect().Where("op.name = ?", name))
+	if errors.Is(err, ErrDisabled) {
+		err = nil
+	}
+	return row, err
+}
+
 // Enabled returns the enabled operators, by id.
 func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
 	var rows []Operator
@@ -224,45 +241,89 @@ func IDOf(ctx context.Context, q bun.IDB, name string) (id int64, err error) {
 	return id, nil
 }
 
-// Disable locks an operator out. The last enabled admin cannot be disabled, because only an
-// admin can add operators; nor can the last lead, because only a lead can approve what everyone
-// else proposes. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin, ErrLastApprover.
+// Disable locks an operator out, by a command. Errors: those of DisableTx.
 func (o *Operators) Disable(ctx context.Context, name string) error {
-	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		row, err := o.replaceable(ctx, tx, name)
-		if err != nil {
-			return err
-		}
-		now := o.db.Now()
-		_, err = tx.NewRaw("UPDATE operators SET disabled_at = ?, updated_at = ? WHERE id = ?", now, now, row.ID).Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("disable operator %s: %w", name, err)
-		}
-		return o.keep(ctx, tx, "operator.disable", row)
+	return o.byCommand(ctx, "operator.disable", name, o.DisableTx)
+}
+
+// Enable lets a disabled operator in again, by a command. Errors: ErrNotFound, ErrNotLocked.
+func (o *Operators) Enable(ctx context.Context, name string) error {
+	return o.byCommand(ctx, "operator.enable", name, o.EnableTx)
+}
+
+// SetRole changes an operator's role, effective from the next request, by a command. Errors: those
+// of SetRoleTx. A role that the operator has already is no change.
+func (o *Operators) SetRole(ctx context.Context, name, role string) error {
+	return o.byCommand(ctx, "operator.role", name, func(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
+		return o.SetRoleTx(ctx, tx, name, role)
 	})
 }
 
-// SetRole changes an operator's role, effective from the next request. Errors: ErrRole and
-// those of Disable.
-func (o *Operators) SetRole(ctx context.Context, name, role string) error {
-	if !slices.Contains(AllRoles, role) {
-		return ErrRole
-	}
+// byCommand makes a change and records it in the audit; a change that returns no operator was none.
+func (o *Operators) byCommand(ctx context.Context, action, name string, change func(context.Context, db.Tx, string) (*Operator, error)) error {
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		row, err := o.replaceable(ctx, tx, name)
-		if row != nil && row.Role == role {
-			return nil
-		}
-		if err != nil {
+		row, err := change(ctx, tx, name)
+		if err != nil || row == nil {
 			return err
 		}
-		if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", role, o.db.Now(),
-			row.ID).Exec(ctx); err != nil {
-			return fmt.Errorf("change the role of %s: %w", name, err)
-		}
-		row.Role = role
-		return o.keep(ctx, tx, "operator.role", row)
+		return o.keep(ctx, tx, action, row)
 	})
+}
+
+// DisableTx locks an operator out. The last enabled admin cannot be disabled, because only an
+// admin can add operators; nor can the last lead, because only a lead can approve what everyone
+// else proposes. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin, ErrLastApprover.
+func (o *Operators) DisableTx(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
+	row, err := o.replaceable(ctx, tx, name)
+	if err != nil {
+		return nil, err
+	}
+	now := o.db.Now()
+	if _, err = tx.NewRaw("UPDATE operators SET disabled_at = ?, invite_hash = NULL, updated_at = ? WHERE id = ?", now, now,
+		row.ID).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("disable operator %s: %w", name, err)
+	}
+	return row, nil
+}
+
+// EnableTx lets a disabled operator in again, with the password as it was. Errors: ErrNotFound,
+// ErrNotLocked.
+func (o *Operators) EnableTx(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
+	row, err := find(ctx, o.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
+	if err == nil {
+		return nil, ErrNotLocked
+	}
+	if !errors.Is(err, ErrDisabled) {
+		return nil, err
+	}
+	// Sessions of before, some of which may be somebody else's by now, do not come back.
+	if err := EndSessions(ctx, tx, row); err != nil {
+		return nil, err
+	}
+	if _, err = tx.NewRaw("UPDATE operators SET disabled_at = NULL, updated_at = ? WHERE id = ?", o.db.Now(), row.ID).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("enable operator %s: %w", name, err)
+	}
+	return row, nil
+}
+
+// SetRoleTx changes an operator's role; nil = the operator has it already. Errors: ErrRole and those
+// of DisableTx.
+func (o *Operators) SetRoleTx(ctx context.Context, tx db.Tx, name, role string) (*Operator, error) {
+	if !slices.Contains(AllRoles, role) {
+		return nil, ErrRole
+	}
+	row, err := o.replaceable(ctx, tx, name)
+	if row != nil && row.Role == role {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", role, o.db.Now(), row.ID).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("change the role of %s: %w", name, err)
+	}
+	row.Role = role
+	return row, nil
 }
 
 // replaceable finds an operator who may lose the role because others have it too.
@@ -326,7 +387,7 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 	}
 	now := o.db.Now()
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		res, err := tx.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, password_expires_at = ?, updated_at = ?"+
+		res, err := tx.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, password_expires_at = ?, updated_at = ?, invite_hash = NULL"+
 			" WHERE id = ? AND password_hash = ? AND disabled_at IS NULL",
 			hash, oneTime, oneTimeEnd(now, oneTime), now, row.ID, row.PasswordHash).Exec(ctx)
 		if err != nil {
@@ -335,9 +396,8 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 		if n, _ := res.RowsAffected(); n == 0 {
 			return db.ErrStale
 		}
-		// Sessions opened with the old password end.
-		if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ?", row.ID).Exec(ctx); err != nil {
-			return fmt.Errorf("end the sessions of %s: %w", row.Name, err)
+		if err := EndSessions(ctx, tx, row); err != nil { // they were opened with the old password
+			return err
 		}
 		return then(ctx, tx)
 	})
@@ -347,7 +407,7 @@ func (o *Operators) setPassword(ctx context.Context, row *Operator, password str
 // unknown names. Errors: ErrLogin, ErrExpired.
 func (o *Operators) Login(ctx context.Context, name, password string) (*Operator, error) {
 	row, err := find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
-	known := err == nil
+	known := err == nil && row.PasswordHash != "" // that of somebody invited is not set yet
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrDisabled) {
 		return nil, err
 	}

@@ -65,12 +65,35 @@ func (p *PersonalTokens) Add(ctx context.Context, name string, life time.Duratio
 
 // Revoke revokes all tokens of an operator. Errors: ErrNotFound.
 func (p *PersonalTokens) Revoke(ctx context.Context, name string) error {
-	return p.change(ctx, name, "operator.revoke_tokens", nil, func(ctx context.Context, tx db.Tx, op *Operator) error {
-		if _, err := tx.NewRaw("DELETE FROM operator_tokens WHERE operator_id = ?", op.ID).Exec(ctx); err != nil {
-			return fmt.Errorf("revoke the tokens of %s: %w", name, err)
-		}
-		return nil
-	})
+	return p.change(ctx, name, "operator.revoke_tokens", nil, RevokeTokens)
+}
+
+// RevokeTokens revokes all personal tokens of an operator.
+func RevokeTokens(ctx context.Context, tx db.Tx, op *Operator) error {
+	if _, err := tx.NewRaw("DELETE FROM operator_tokens WHERE operator_id = ?", op.ID).Exec(ctx); err != nil {
+		return fmt.Errorf("revoke the tokens of %s: %w", op.Name, err)
+	}
+	return nil
+}
+
+// PersonalToken is one of an operator's tokens.
+type PersonalToken struct {
+	OperatorID int64 `bun:"operator_id"`
+	CreatedAt  int64 `bun:"created_at"` // Unix µs
+	ExpiresAt  int64 `bun:"expires_at"`
+}
+
+// tokensListed bounds the tokens that are listed.
+const tokensListed = 1000
+
+// RunningTokens returns the tokens that have not expired, newest first; of = the operator's id, 0 = all.
+func RunningTokens(ctx context.Context, d *db.DB, of int64) (rows []PersonalToken, err error) {
+	err = d.Read.NewRaw("SELECT operator_id, created_at, expires_at FROM operator_tokens WHERE expires_at > ? AND (? = 0 OR operator_id = ?)"+
+		" ORDER BY id DESC LIMIT ?", d.Now(), of, of, tokensListed).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("read the personal tokens: %w", err)
+	}
+	return rows, nil
 }
 
 // change modifies the tokens of an operator and records it in the audit.

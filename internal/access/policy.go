@@ -55,6 +55,8 @@ const (
 
 	ViewSweeps Permission = "sweep.view"
 	RunSweeps  Permission = "sweep.run" // start one now
+
+	ManageOperators Permission = "operator.manage" // invite, change and disable operators
 )
 
 // Permissions lists all of them.
@@ -65,7 +67,7 @@ var Permissions = []Permission{
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,
 	ProposeMoney, ApproveMoney, ProposeSettings, ApproveSettings, ProposeBatches, NoteExceptions,
-	ViewSweeps, RunSweeps,
+	ViewSweeps, RunSweeps, ManageOperators,
 }
 
 // How the policy is evaluated: a role has its own permissions and those of the roles it

@@ -48,6 +48,9 @@ func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr strin
 	if err != nil {
 		return "", fmt.Errorf("start a session: %w", err)
 	}
+	if _, err = s.db.NewRaw("UPDATE operators SET signed_in_at = ? WHERE id = ?", now, operatorID).Exec(ctx); err != nil {
+		return "", fmt.Errorf("note the sign-in: %w", err)
+	}
 	_, err = s.db.NewRaw("DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE started_at < ? LIMIT ?)",
 		now-s.max.Microseconds(), prunedAtOnce).Exec(ctx)
 	if err != nil {
@@ -143,6 +146,30 @@ func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]
 		rows[i].Here = rows[i].Hash == here
 	}
 	return rows, nil
+}
+
+// Counts returns how many open sessions each operator has, by id.
+func (s *Sessions) Counts(ctx context.Context) (map[int64]int64, error) {
+	now := s.db.Now()
+	var rows []struct{ OperatorID, N int64 }
+	err := s.db.Read.NewRaw("SELECT operator_id, count(*) AS n FROM sessions WHERE started_at > ? AND seen_at > ? GROUP BY operator_id",
+		now-s.max.Microseconds(), now-s.idle.Microseconds()).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("count the sessions: %w", err)
+	}
+	by := make(map[int64]int64, len(rows))
+	for _, r := range rows {
+		by[r.OperatorID] = r.N
+	}
+	return by, nil
+}
+
+// EndSessions ends all sessions of an operator.
+func EndSessions(ctx context.Context, tx db.Tx, row *Operator) error {
+	if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ?", row.ID).Exec(ctx); err != nil {
+		return fmt.Errorf("end the sessions of %s: %w", row.Name, err)
+	}
+	return nil
 }
 
 // EndOthers ends all sessions of an operator except the one of the token and returns how many

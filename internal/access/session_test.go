@@ -423,7 +423,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		},
 		Admin: {
 			InspectQueues, ShareViews, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
-			ProposeSettings,
+			ProposeSettings, ManageOperators,
 		},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}

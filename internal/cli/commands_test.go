@@ -114,6 +114,9 @@ func TestVerifyOverNothingFails(t *testing.T) {
 func TestTheFirstSchemaIsNotTakenBack(t *testing.T) {
 	install(t)
 	code, out, stderr := backstop(t.Context(), "migrate", "down", "--yes")
+	for strings.HasPrefix(out, "rolled back 20") { // what came after it
+		code, out, stderr = backstop(t.Context(), "migrate", "down", "--yes")
+	}
 	if code != exitFailed || out != "" || !strings.Contains(stderr, "base cannot be reverted") {
 		t.Errorf("exit %d, %q, %q", code, out, stderr)
 	}
@@ -122,7 +125,7 @@ func TestTheFirstSchemaIsNotTakenBack(t *testing.T) {
 func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	for _, address := range []string{"", dbtest.PostgresMigratedURL(t)} {
 		t.Setenv("BACKSTOP_DATABASE_URL", address)
-		execute(t, address, install(t), "UPDATE schema_migrations SET name = '20261121000001_core'")
+		execute(t, address, install(t), "UPDATE schema_migrations SET name = '20261121000001_core' WHERE name = 'base'")
 		for _, args := range [][]string{{"serve"}, {"migrate", "up"}, {"migrate", "status"}, {"verify"}} {
 			code, out, stderr := backstop(t.Context(), args...)
 			if code != exitFailed || out != "" || !strings.Contains(stderr, "start with an empty database") {

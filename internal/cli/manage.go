@@ -74,6 +74,9 @@ type operatorCmd struct {
 	Disable struct {
 		Name string `arg:""`
 	} `cmd:"" help:"Disable a console user."`
+	Enable struct {
+		Name string `arg:""`
+	} `cmd:"" help:"Enable a disabled console user, with the password as it was."`
 	ResetPassword struct {
 		Name string `arg:""`
 	} `cmd:"" help:"Give a console user a new one-time password."`
@@ -117,6 +120,8 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 		oneTime, err = operators.ResetPassword(ctx, o.ResetPassword.Name)
 	case "disable":
 		err = operators.Disable(ctx, o.Disable.Name)
+	case "enable":
+		err = operators.Enable(ctx, o.Enable.Name)
 	case "role":
 		err = operators.SetRole(ctx, o.Role.Name, o.Role.Role)
 	case "token":
