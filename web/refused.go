@@ -15,15 +15,14 @@ import (
 // errNoForm means that the page no longer has the form that was refused.
 var errNoForm = errors.New("the page does not have this form")
 
-// pageOf returns the route of the page that has the form of a request: the page nearest above the
-// form's path. nil = the form stands elsewhere, or the person may not open the page.
+// pageOf returns the route of the page that has the form of a request: the page at the form's path,
+// or nearest above it. nil = the form stands elsewhere, or the person may not open the page.
 func (s *Server) pageOf(c *fiber.Ctx) *Route {
 	op, path := Operator(c), c.Route().Path
 	if strings.Contains(path, ":list") { // which is on every list
 		return nil
 	}
-	for end := strings.LastIndex(path, "/"); end > 0; end = strings.LastIndex(path, "/") {
-		path = path[:end]
+	for ; path != ""; path = path[:strings.LastIndex(path, "/")] {
 		at := slices.IndexFunc(s.table, func(r Route) bool { return r.Method == http.MethodGet && r.Path == path })
 		if at >= 0 && s.Policy.Allows(op.Role, s.table[at].Permission) {
 			return &s.table[at]
