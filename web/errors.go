@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
@@ -194,6 +195,13 @@ var domainErrors = []struct {
 	{suppliercall.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", "", "库存不足"},
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},
+	{access.ErrName, http.StatusUnprocessableEntity, "invalid_field", "name", "名称请用 1 到 64 个字符：a-z、0-9、点、- 和 _，以字母或数字开头"},
+	{access.ErrExists, http.StatusUnprocessableEntity, "invalid_field", "name", "这个名称已被使用，可能属于已停用的人：请换一个"},
+	{access.ErrSelf, http.StatusConflict, "own_access", "", "不能更改或停用自己：请另一位管理员处理"},
+	{access.ErrDisabled, http.StatusConflict, "disabled", "", "这位操作员已停用：请先启用"},
+	{access.ErrNotLocked, http.StatusConflict, "not_disabled", "", "这位操作员没有停用"},
+	{access.ErrLastAdmin, http.StatusConflict, "last_admin", "", "这是最后一位管理员：请先邀请另一位"},
+	{access.ErrLastApprover, http.StatusConflict, "last_lead", "", "这是最后一位能复核的财务主管：请先邀请另一位"},
 	{db.ErrBusy, http.StatusServiceUnavailable, "busy", "", ""},
 	{db.ErrStale, http.StatusServiceUnavailable, "busy", "", ""},
 	{db.ErrCommitUnknown, http.StatusServiceUnavailable, "unknown_outcome", "", "不确定是否已生效：请先查看记录；再次提交同一表单不会重复执行"},

@@ -33,6 +33,7 @@ import (
 	"backstop/internal/notify/sms"
 	"backstop/internal/notify/webhook"
 	"backstop/internal/notify/websocket"
+	"backstop/internal/operator"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/sandbox"
@@ -104,6 +105,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		[]act.Kind{apply.SandboxAct(a.applies)},
 		a.views.Kinds(),
 		console.UnmaskActs,
+		operator.Kinds(operators),
 		sweep.Acts{DB: a.db, Days: a.o.Config.SweepDays, Nudge: a.nudgeSweep}.Kinds(),
 	)...)
 }

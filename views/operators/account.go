@@ -36,7 +36,6 @@ var (
 	tByBrowser    = text.Text{ZH: "跟随浏览器", EN: "Same as the browser"}
 	tByDefault    = text.Text{ZH: "默认（%s）", EN: "Default (%s)"}
 	tZoneHint     = text.Text{ZH: "IANA 名称，例如 Asia/Shanghai；留空则使用默认值。", EN: "IANA name such as Asia/Shanghai; leave empty for the default."}
-	tRole         = text.Text{ZH: "角色", EN: "Role"}
 	tRowHeightHow = text.Text{ZH: "只对当前浏览器生效。", EN: "For this browser only."}
 	tRowsPerPage  = text.Text{ZH: "每页行数", EN: "Rows per page"}
 	tSessions     = text.Text{ZH: "我的登录", EN: "My sessions"}

@@ -55,6 +55,12 @@ var Problems = map[Problem]struct {
 	OthersEnded: {"ok", text.Text{ZH: "其他登录已结束。", EN: "Your other sessions were ended."}},
 }
 
+// Invited is what the page of an invitation shows.
+type Invited struct {
+	Name, Role, Token string
+	Problem           Problem
+}
+
 // Login is what the page for signing in shows.
 type Login struct {
 	Name    string

@@ -184,6 +184,9 @@ var roleWords = map[string]text.Text{
 	access.Auditor: {ZH: "审计员", EN: "Auditor"},
 }
 
+// RoleText names a role.
+func RoleText(role string) text.Text { return TextFor(roleWords, role) }
+
 // RoleName names the role of who is signed in.
 func (p *Page) RoleName() string { return p.Roles([]string{p.Role}) }
 
@@ -191,7 +194,7 @@ func (p *Page) RoleName() string { return p.Roles([]string{p.Role}) }
 func (p *Page) Roles(names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {
-		all[i] = p.T(TextFor(roleWords, name))
+		all[i] = p.T(RoleText(name))
 	}
 	return strings.Join(all, " · ")
 }

@@ -25,7 +25,7 @@ var sections = []section{
 	{"chart-line", text.Text{ZH: "分析", EN: "Analysis"}, []string{"/analytics"}},
 	{"store", text.Text{ZH: "商户", EN: "Merchants"}, []string{"/merchants"}},
 	{"credit-card", text.Text{ZH: "渠道", EN: "Suppliers"}, []string{"/suppliers"}},
-	{"users", text.Text{ZH: "人员与审计", EN: "People and audit"}, []string{"/audit"}},
+	{"users", text.Text{ZH: "人员与审计", EN: "People and audit"}, []string{"/operators", "/audit"}},
 	{"settings", text.Text{ZH: "系统", EN: "System"}, []string{"/queues", "/compensations", "/sweeps", "/alerts", "/runbook"}},
 }
 

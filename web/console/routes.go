@@ -22,6 +22,7 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/notify"
+	"backstop/internal/operator"
 	"backstop/internal/order"
 	"backstop/internal/orderquery"
 	"backstop/internal/pause"
@@ -200,6 +201,18 @@ func (s *handlers) routes() []web.Route {
 		do("/queues/:queue/resume", pause.ResumeAct, byID(queueName), ofQueue),
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, web.Menu{}),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, web.Menu{}),
+		page("/operators", access.ManageOperators, s.operatorsPage, shown("users", text.Operators)),
+		then("/operators", operator.InviteAct, invitee, s.showInvitation(s.sendOperators)),
+		page("/operators/:operator", access.ManageOperators, s.operatorPage, web.Menu{}),
+		do("/operators/:operator/role", operator.RoleAct, byID(operatorName), ofOperator),
+		do("/operators/:operator/disable", operator.DisableAct, byID(operatorName), ofOperator),
+		do("/operators/:operator/enable", operator.EnableAct, byID(operatorName), ofOperator),
+		do("/operators/:operator/end_sessions", operator.EndSessionsAct, byID(operatorName), ofOperator),
+		do("/operators/:operator/revoke_tokens", operator.RevokeTokensAct, byID(operatorName), ofOperator),
+		then("/operators/:operator/reset", operator.ResetAct, byID(operatorName), s.showInvitation(s.sendOperator)),
+		page("/roles", access.UseAccount, s.rolesPage, web.Menu{}),
+		{Method: http.MethodGet, Path: "/invite/:token", Audience: web.ForVisitor, Handler: s.invitationPage},
+		{Method: http.MethodPost, Path: "/invite/:token", Audience: web.ForVisitor, Handler: s.acceptInvitation},
 		page("/audit", access.ViewAudit, s.auditPage, shown("scroll-text", text.Audit)),
 		page("/me", access.UseAccount, s.accountPage, aside("settings", text.Account)),
 		own("/me", s.saveAccount),

@@ -28,6 +28,7 @@ import (
 	"backstop/internal/inbox"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/operator"
 	"backstop/internal/order"
 	"backstop/internal/orderquery"
 	"backstop/internal/payment"
@@ -120,7 +121,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		o.Disputes.Acts(), redriving.Kinds(), resend.Acts(o.DB, redriving.Schedule),
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
-		sandbox.Acts(o.DB), console.UnmaskActs,
+		sandbox.Acts(o.DB), console.UnmaskActs, operator.Kinds(o.Operators),
 		[]act.Kind{apply.SandboxAct(applying)},
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)

@@ -173,6 +173,10 @@ var (
 	Worst              = Text{ZH: "最差值", EN: "Worst"}
 	Objective          = Text{ZH: "目标", EN: "Objective"}
 	CodeWord           = Text{ZH: "代码", EN: "Code"}
+	Operators          = Text{ZH: "人员", EN: "People"}
+	Operator           = Text{ZH: "操作员", EN: "Operator"}
+	Role               = Text{ZH: "角色", EN: "Role"}
+	Expires            = Text{ZH: "到期", EN: "Expires"}
 	Name               = Text{ZH: "名称", EN: "Name"}
 	LastWeek           = Text{ZH: "上周同期", EN: "Last week"}
 	Statement          = Text{ZH: "对账单", EN: "Statement"}

@@ -1,0 +1,119 @@
+// Package operator has the acts on the console's users: who may come in, and as what.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Audit names of the acts, and of their object. The commands record the same.
+const (
+	InviteAct       = "operator.invite"
+	RoleAct         = "operator.role"
+	DisableAct      = "operator.disable"
+	EnableAct       = "operator.enable"
+	ResetAct        = "operator.reset_password"
+	EndSessionsAct  = "operator.end_sessions"
+	RevokeTokensAct = "operator.revoke_tokens"
+	Object          = "operator"
+)
+
+// role is what InviteAct and RoleAct give.
+type role struct {
+	Role string `json:"role" required:"true" choices:"viewer|support|ops|finance|lead|admin|auditor" doc:"What the operator may do."`
+}
+
+// Kinds returns the acts on the operator named by Ref.ID. InviteAct and ResetAct return an
+// *access.Invitation once, after the commit. Errors: those of access.Operators, and access.ErrSelf.
+func Kinds(o *access.Operators) []act.Kind {
+	kind := func(name string, params act.Params, do func(context.Context, db.Tx, act.Input, string) (act.Outcome, error)) act.Kind {
+		return act.Kind{
+			Name: name, Object: Object, Permission: access.ManageOperators, Params: params, Load: load,
+			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+				out, err := do(ctx, tx, in, subjects[0].ID)
+				return []act.Outcome{out}, err
+			},
+		}
+	}
+	changing := func(name string, change func(context.Context, db.Tx, string) (*access.Operator, error)) act.Kind {
+		return kind(name, act.Params{}, func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+			if isSelf(in.By, name) {
+				return act.Outcome{}, access.ErrSelf
+			}
+			row, err := change(ctx, tx, name)
+			if err != nil {
+				return act.Outcome{}, err
+			}
+			return act.Outcome{Details: map[string]any{"role": row.Role}}, nil
+		})
+	}
+	ending := func(name string, end func(context.Context, db.Tx, *access.Operator) error) act.Kind {
+		return kind(name, act.Params{}, func(ctx context.Context, tx db.Tx, _ act.Input, name string) (act.Outcome, error) {
+			row, err := access.Named(ctx, tx, name)
+			if err != nil {
+				return act.Outcome{}, err
+			}
+			return act.Outcome{}, end(ctx, tx, row)
+		})
+	}
+	inviting := kind(InviteAct, act.ParamsOf[role](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+		r := in.Params.(role).Role
+		return invited(map[string]any{"role": r})(o.InviteTx(ctx, tx, name, r))
+	})
+	inviting.Load = func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+		return []act.Subject{{ID: refs[0].ID}}, nil // nobody yet
+	}
+	return []act.Kind{
+		inviting,
+		kind(RoleAct, act.ParamsOf[role](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+			if isSelf(in.By, name) {
+				return act.Outcome{}, access.ErrSelf
+			}
+			was, err := access.Named(ctx, tx, name)
+			if err != nil {
+				return act.Outcome{}, err
+			}
+			r := in.Params.(role).Role
+			_, err = o.SetRoleTx(ctx, tx, name, r)
+			return act.Outcome{Details: map[string]any{"role": r, "was": was.Role}}, err
+		}),
+		changing(DisableAct, o.DisableTx), changing(EnableAct, o.EnableTx),
+		kind(ResetAct, act.Params{}, func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+			if isSelf(in.By, name) {
+				return act.Outcome{}, access.ErrSelf
+			}
+			return invited(nil)(o.InviteAgainTx(ctx, tx, name))
+		}),
+		ending(EndSessionsAct, access.EndSessions), ending(RevokeTokensAct, access.RevokeTokens),
+	}
+}
+
+func isSelf(by act.Actor, name string) bool { return by.Name == "operator:"+name }
+
+// invited shows an invitation once, after the commit.
+func invited(details map[string]any) func(*access.Invitation, error) (act.Outcome, error) {
+	return func(in *access.Invitation, err error) (act.Outcome, error) {
+		return act.Outcome{Details: details, After: func(context.Context) (any, error) { return in, nil }}, err
+	}
+}
+
+func load(ctx context.Context, q bun.IDB, refs []act.Ref) (subjects []act.Subject, _ error) {
+	for _, r := range refs {
+		row, err := access.Named(ctx, q, r.ID)
+		if errors.Is(err, access.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("load an operator: %w", err)
+		}
+		subjects = append(subjects, act.Subject{Row: row.ID, ID: row.Name, Value: row})
+	}
+	return subjects, nil
+}

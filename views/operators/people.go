@@ -1,0 +1,199 @@
+package operators
+
+import (
+	"cmp"
+	"net/url"
+
+	"backstop/internal/access"
+	"backstop/internal/audit"
+	"backstop/internal/base/text"
+	"backstop/views/panel"
+	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
+)
+
+// Person is an operator with what is open in that name.
+type Person struct {
+	access.Operator
+	Sessions int64
+	Tokens   int64
+}
+
+// PeopleData is what the list of operators shows.
+type PeopleData struct {
+	People []Person
+	Key    string
+	Link   *InviteLink // of whom was just invited; nil = nobody
+	Did    *audit.Row  // what the form that led here did; nil = nothing
+}
+
+// InviteLink is shown once, to whom invites.
+type InviteLink struct {
+	Name, URL string
+	Until     int64 // Unix µs
+}
+
+// personStates are what an operator can be.
+var personStates = map[string]ui.State{
+	"active":   {Kind: "ok", Icon: "check", Label: text.Text{ZH: "在用", EN: "Active"}},
+	"one_time": {Kind: "warn", Icon: "clock", Label: text.Text{ZH: "一次性密码", EN: "One-time password"}},
+	"invited":  {Kind: "info", Icon: "clock", Label: text.Text{ZH: "已邀请", EN: "Invited"}},
+	"expired":  {Kind: "warn", Icon: "circle-x", Label: text.Text{ZH: "邀请已过期", EN: "Invitation expired"}},
+	"disabled": {Kind: "idle", Icon: "ban", Label: text.Text{ZH: "已停用", EN: "Disabled"}},
+}
+
+func stateOf(p *ui.Page, op access.Operator) ui.State {
+	word := "active"
+	switch late := op.PasswordExpiresAt != nil && *op.PasswordExpiresAt <= p.Now.UnixMicro(); {
+	case op.DisabledAt != nil:
+		word = "disabled"
+	case op.MustChange && late:
+		word = "expired"
+	case op.InviteHash != nil:
+		word = "invited"
+	case op.MustChange:
+		word = "one_time"
+	}
+	return personStates[word]
+}
+
+func personPath(name string) string { return "/operators/" + url.PathEscape(name) }
+
+// PersonColumns are those of the list of operators.
+var PersonColumns = []ui.Column[Person]{
+	ui.Col("name", text.Name, ui.TextKind, func(_ *ui.Page, x Person) ui.Cell {
+		return ui.Cell{Text: x.Name, Href: personPath(x.Name)}
+	}).As("strong nowrap"),
+	ui.Col("role", text.Role, ui.TextKind, func(p *ui.Page, x Person) ui.Cell {
+		return ui.Cell{Text: x.Role, Show: p.Roles([]string{x.Role})}
+	}),
+	ui.Col("state", text.State, ui.StateKind, func(p *ui.Page, x Person) ui.Cell { return ui.Cell{State: stateOf(p, x.Operator)} }),
+	ui.TimeCol("signed_in", tLastSignIn, func(x Person) *int64 { return x.SignedInAt }),
+	ui.CountCol("sessions", tOpenSessions, func(x Person) int64 { return x.Sessions }),
+	ui.CountCol("tokens", tTokens, func(x Person) int64 { return x.Tokens }),
+	ui.TimeCol("added", text.Created, func(x Person) *int64 { return &x.CreatedAt }).Optional(),
+}
+
+var personTexts = ui.ListTexts{Title: text.Operators, Icon: "users"}
+
+// PersonData is what the page of one operator shows.
+type PersonData struct {
+	Person
+	Sessions []access.Session
+	Tokens   []access.PersonalToken
+	Key      string
+	Link     *InviteLink
+	Did      *audit.Row
+	Self     bool // it is the reader's own
+}
+
+var sessionColumns = []ui.Column[access.Session]{
+	ui.TextCol("from", text.Address, func(s access.Session) string { return s.RemoteAddr }).As("mono small nowrap").With(sessionFrom),
+	ui.TimeCol("started", tStarted, func(s access.Session) *int64 { return &s.StartedAt }),
+	ui.TimeCol("seen", tLastSeen, func(s access.Session) *int64 { return &s.SeenAt }),
+}
+
+var sessionTexts = ui.ListTexts{Title: tOpenSessions, Icon: "users", None: tNoSessions}
+
+var tokenColumns = []ui.Column[access.PersonalToken]{
+	ui.TimeCol("made", text.Created, func(t access.PersonalToken) *int64 { return &t.CreatedAt }),
+	ui.TimeCol("ends", text.Expires, func(t access.PersonalToken) *int64 { return &t.ExpiresAt }),
+}
+
+var tokenTexts = ui.ListTexts{Title: tTokens, Icon: "lock", None: tNoTokens}
+
+// PersonPage is one operator.
+func PersonPage(p *ui.Page, x PersonData) templ.Component {
+	path := personPath(x.Name)
+	act := func(show bool, name, word string, title, how text.Text, fields ...templ.Component) templ.Component {
+		return ui.If(show, panel.ReasonPanel(p, name, path+"/"+word, x.Key, title, how, fields...))
+	}
+	on := x.DisabledAt == nil
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/operators", Label: text.Operators}, Title: x.Name, State: stateOf(p, x.Operator),
+		Notices: []templ.Component{panel.Did(p, x.Did), inviteLink(p, x.Link)},
+		About:   []ui.Fact{ui.TextFact(text.Text{}, "", p.Roles([]string{x.Role}))},
+		Main: []templ.Component{
+			ui.Facts(
+				p, "person-title", text.Operator,
+				ui.TextFact(text.Role, "strong", p.Roles([]string{x.Role})+" · "+p.T(wording.RoleDoes[x.Role])),
+				ui.TimeFact(tLastSignIn, x.SignedInAt), ui.TimeFact(text.Created, &x.CreatedAt), ui.TimeFact(tDisabledAt, x.DisabledAt),
+				ui.TimeFact(tLinkUntil, x.PasswordExpiresAt).If(x.MustChange && on),
+				ui.LinkFact(tDidWhat, p.T(text.Audit), templ.URL("/audit?actor="+url.QueryEscape(x.Name))),
+			),
+			ui.TablePanel(p, "sessions-title", sessionTexts, sessionColumns, x.Sessions),
+			ui.TablePanel(p, "tokens-title", tokenTexts, tokenColumns, x.Tokens),
+		},
+		Side: []templ.Component{
+			ui.If(x.Self, ui.Notice(p, "info", p.T(tOwnAccess))),
+			act(on && !x.Self, "role", "role", tChangeRole, tChangeRoleHow, roleField(p, "role-of", x.Role)),
+			act(on && !x.Self, "reset", "reset", tResetPassword, tResetHow),
+			act(len(x.Sessions) > 0 && !x.Self, "sessions", "end_sessions", tEndSessions, tEndSessionsHow),
+			act(len(x.Tokens) > 0, "tokens", "revoke_tokens", tRevokeTokens, tRevokeHow),
+			act(on && !x.Self, "disable", "disable", tDisable, tDisableHow),
+			act(!on, "enable", "enable", tEnable, tEnableHow),
+		},
+	})
+}
+
+// RoleRow is one permission, with the roles that have it.
+type RoleRow struct {
+	Permission access.Permission
+	Has        map[string]bool
+}
+
+func roleColumns() []ui.Column[RoleRow] {
+	all := []ui.Column[RoleRow]{
+		ui.Col("permission", tPermission, ui.TextKind, func(p *ui.Page, r RoleRow) ui.Cell {
+			return ui.Cell{Text: string(r.Permission), Show: p.T(wording.Permissions[r.Permission])}
+		}),
+	}
+	for _, role := range access.AllRoles {
+		all = append(all, ui.Col(role, ui.RoleText(role), ui.TextKind, func(p *ui.Page, r RoleRow) ui.Cell {
+			return ui.Cell{Text: cmp.Or(map[bool]string{true: "✓"}[r.Has[role]], p.T(text.None))}
+		}))
+	}
+	return all
+}
+
+// Texts of these pages.
+var (
+	tLastSignIn   = text.Text{ZH: "最近登录", EN: "Last sign-in"}
+	tOpenSessions = text.Text{ZH: "登录中", EN: "Sessions"}
+	tTokens       = text.Text{ZH: "个人令牌", EN: "Personal tokens"}
+	tNoSessions   = text.Text{ZH: "没有登录", EN: "Not signed in anywhere"}
+	tNoTokens     = text.Text{ZH: "没有个人令牌", EN: "No personal tokens"}
+	tDisabledAt   = text.Text{ZH: "停用时间", EN: "Disabled"}
+	tLinkUntil    = text.Text{ZH: "链接或一次性密码有效至", EN: "Link or one-time password valid until"}
+	tDidWhat      = text.Text{ZH: "操作记录", EN: "Activity"}
+	tOwnAccess    = text.Text{
+		ZH: "这是您自己：角色和停用由另一位管理员处理，密码和登录在“我的设置”里。",
+		EN: "This is you: another admin changes your role or disables you; password and sessions are in your own settings.",
+	}
+	tChangeRole     = text.Text{ZH: "更改角色", EN: "Change the role"}
+	tChangeRoleHow  = text.Text{ZH: "从下一次请求起生效。", EN: "Takes effect with the next request."}
+	tResetPassword  = text.Text{ZH: "重置密码", EN: "Reset the password"}
+	tResetHow       = text.Text{ZH: "旧密码和登录立即失效；新密码通过一次性链接设置。", EN: "The password and all sessions end at once; a new one is set by a link, once."}
+	tEndSessions    = text.Text{ZH: "结束登录", EN: "End the sessions"}
+	tEndSessionsHow = text.Text{ZH: "需要重新登录；密码不变。", EN: "The person has to sign in again; the password stays."}
+	tRevokeTokens   = text.Text{ZH: "吊销个人令牌", EN: "Revoke personal tokens"}
+	tRevokeHow      = text.Text{ZH: "用这些令牌的程序会立即失去权限。", EN: "Programs that use them lose access at once."}
+	tDisable        = text.Text{ZH: "停用", EN: "Disable"}
+	tDisableHow     = text.Text{ZH: "登录、令牌和邀请链接立即失效；可以再启用。", EN: "Sessions, tokens and invitations end at once. It can be enabled again."}
+	tEnable         = text.Text{ZH: "启用", EN: "Enable"}
+	tEnableHow      = text.Text{ZH: "恢复原来的角色和密码。", EN: "With the role and the password of before."}
+	tPermission     = text.Text{ZH: "权限", EN: "Permission"}
+	tPeopleHow      = text.Text{ZH: "谁能登录，能做什么。", EN: "Who can sign in, and what each may do."}
+	tInvite         = text.Text{ZH: "邀请", EN: "Invite"}
+	tInviteHow      = text.Text{ZH: "生成一次性链接，24 小时内有效，由本人设置密码。", EN: "Makes a link, valid once within 24 hours, by which the person sets a password."}
+	tNameRule       = text.Text{ZH: "a-z、0-9、点、- 和 _，例如 li.hang", EN: "a-z, 0-9, dot, - and _, such as li.hang"}
+	tRoles          = text.Text{ZH: "角色", EN: "Roles"}
+	tRolesHow       = text.Text{ZH: "由权限策略生成。同一笔资金的提议和复核永远是两个人。", EN: "From the policy. Proposing and approving the same money always takes two people."}
+	tMatrix         = text.Text{ZH: "角色与权限", EN: "Roles and permissions"}
+	tLinkOf         = text.Text{ZH: "给 %s 的链接，只显示这一次，有效至 %s：", EN: "Link for %s, shown only now, valid until %s:"}
+	tWelcome        = text.Text{ZH: "设置密码", EN: "Set your password"}
+	tWelcomeHow     = text.Text{ZH: "您将以 %s（%s）登录。", EN: "You sign in as %s (%s)."}
+	tLinkEnded      = text.Text{ZH: "这个链接已使用、已过期或已更换，请管理员重新发送。", EN: "This link was used, has expired or was replaced: ask an admin for a new one."}
+)
