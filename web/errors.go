@@ -83,6 +83,7 @@ var (
 		Message: "send a valid key: Authorization: Bearer <key>",
 	}
 	errForbidden       = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
+	errStaleSecond     = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "give the second factor again in the console, or use a personal token"}
 	errAPIKeyNeeded    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this is the payout_key: use the api_key here"}
 	errPayoutKeyNeeded = &Error{
 		Status: http.StatusForbidden, Code: "payout_key_needed",
@@ -198,6 +199,10 @@ var domainErrors = []struct {
 	{access.ErrName, http.StatusUnprocessableEntity, "invalid_field", "name", "名称请用 1 到 64 个字符：a-z、0-9、点、- 和 _，以字母或数字开头"},
 	{access.ErrExists, http.StatusUnprocessableEntity, "invalid_field", "name", "这个名称已被使用，可能属于已停用的人：请换一个"},
 	{access.ErrSelf, http.StatusConflict, "own_access", "", "不能更改或停用自己：请另一位管理员处理"},
+	{access.ErrNoSecond, http.StatusConflict, "no_second_factor", "", "没有两步验证"},
+	{access.ErrHasSecond, http.StatusConflict, "has_second_factor", "", "已经设置了两步验证"},
+	{access.ErrCode, http.StatusUnprocessableEntity, "invalid_field", "code", "验证码不正确：请输入应用现在显示的六位数字，或一个恢复码"},
+	{access.ErrCodeUsed, http.StatusUnprocessableEntity, "invalid_field", "code", "这个验证码已用过：请等下一个"},
 	{access.ErrDisabled, http.StatusConflict, "disabled", "", "这位操作员已停用：请先启用"},
 	{access.ErrNotLocked, http.StatusConflict, "not_disabled", "", "这位操作员没有停用"},
 	{access.ErrLastAdmin, http.StatusConflict, "last_admin", "", "这是最后一位管理员：请先邀请另一位"},

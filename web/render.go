@@ -102,7 +102,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 		return p
 	}
 	p.Compact = c.Cookies(DensityCookie) == ui.Compact
-	p.User, p.UserID, p.Role = op.Name, op.ID, op.Role
+	p.User, p.UserID, p.Role, p.AskCode = op.Name, op.ID, op.Role, !op.Fresh(s.DB.Now())
 	p.RedisDown, p.Database = s.Ready.failed("redis") != nil, databaseState(s.Ready.failed("database", "writable"))
 	p.Frozen = p.RedisDown || p.Database != ui.DatabaseWell
 	if op.Language != "" {
@@ -126,7 +126,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	}
 	waiting := s.waiting.of(c, op)
 	for _, r := range s.table {
-		if r.Menu.Icon == "" || op.MustChange || !s.Policy.Allows(op.Role, r.Permission) {
+		if r.Menu.Icon == "" || op.Gate != "" || !s.Policy.Allows(op.Role, r.Permission) {
 			continue
 		}
 		p.Menu = append(p.Menu, ui.MenuItem{

@@ -148,6 +148,7 @@ type Server struct {
 	table      []Route
 	waiting    waiting
 	Files      *static.Set
+	Second     *access.SecondFactors
 	exports    chan struct{} // running exports; see MaxExports
 	onShutdown []func()
 }
@@ -157,12 +158,13 @@ func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
 		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(),
 		tokens: &tokenCache{tokens: access.NewTokens(o.DB, o.Keys)}, personal: access.NewPersonalTokens(o.DB, o.Keys),
-		Ready:  NewReadiness(o.Checks),
+		Ready: NewReadiness(o.Checks), Second: access.NewSecondFactors(o.DB, o.Keys),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		exports: make(chan struct{}, MaxExports),
 		senders: newLimiter(int(o.Config.CallbackRate)), keys: newLimiter(int(o.Config.APIRate)),
 	}
 	s.waiting.s = s
+	s.Sessions.Second = o.Config.RequireTOTP
 	s.payoutRefused = newPayoutRefusals(o.DB, o.Log)
 	s.onShutdown = append(s.onShutdown, s.payoutRefused.flush)
 	s.table = append(s.routes(), table(s)...)

@@ -93,6 +93,9 @@ func (s *Server) SetCookie(c *fiber.Ctx, name, value string, seconds int) {
 // logged and stored by browsers.
 func Field(c *fiber.Ctx, name string) string { return string(c.Request().PostArgs().Peek(name)) }
 
+// gatePages are where a session goes first.
+var gatePages = map[access.Gate]string{access.GiveCode: "/second", access.SetPassword: "/me", access.SetSecond: "/me/second"}
+
 // admitOperator admits an operator who is signed in and has the route's permission.
 func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -112,8 +115,8 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 		c.Locals(localCaller, actor.Name)
 		c.Locals(localActor, actor)
 		c.Locals(localOperator, op)
-		if op.MustChange && permission != access.UseAccount {
-			return c.Redirect("/me", http.StatusSeeOther)
+		if page := gatePages[op.Gate]; page != "" && c.Path() != page && (permission != access.UseAccount || op.Gate == access.GiveCode) {
+			return c.Redirect(page, http.StatusSeeOther)
 		}
 		if !s.Policy.Allows(op.Role, permission) {
 			return forbidden(s.Policy.RolesWith(permission))

@@ -134,8 +134,10 @@ func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor a
 		return actor, nil, err
 	}
 	switch {
-	case op.MustChange && !personal: // a personal token is no password: an operator may have one before the first login
+	case op.Gate != "": // a personal token has none
 		refused = errForbidden
+	case r.Person && !personal && !op.Fresh(s.DB.Now()):
+		refused = errStaleSecond
 	case !s.Policy.Allows(op.Role, r.Permission):
 		refused = &act.Denied{Permission: r.Permission, Roles: s.Policy.RolesWith(r.Permission)}
 	}

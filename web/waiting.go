@@ -38,7 +38,7 @@ type waiting struct {
 // of returns the counts of an operator's navigation, by the paths of their pages. Pages without
 // counts are better than no pages: what cannot be read is only logged.
 func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits {
-	if w.s.Ready.failed("database") != nil || op.MustChange {
+	if w.s.Ready.failed("database") != nil || op.Gate != "" {
 		return nil
 	}
 	w.mu.Lock()

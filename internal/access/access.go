@@ -64,6 +64,12 @@ type Operator struct {
 	// InviteHash is the hash of the link by which the operator sets a password until
 	// PasswordExpiresAt; nil = there is none.
 	InviteHash *string `bun:"invite_hash"`
+	TOTPSecret *string `bun:"totp_secret"` // sealed
+	TOTPSince  *int64  `bun:"totp_since"`  // nil = no second factor
+
+	// Of the session by which the operator was found.
+	Gate     Gate   `bun:"-"`
+	SecondAt *int64 `bun:"-"` // when the second factor was last given in it
 
 	// Console preferences of the operator; "" = the default.
 	Language string `bun:"language"` // "zh" or "en"

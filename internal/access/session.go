@@ -30,6 +30,8 @@ type Sessions struct {
 	db        *db.DB
 	mac       *seal.MAC
 	idle, max time.Duration
+
+	Second []string // the roles that require a second factor
 }
 
 // NewSessions returns the sessions of the database. A session ends after idle without a
@@ -77,9 +79,10 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	}
 	var row struct {
 		OperatorID, StartedAt, SeenAt int64
+		SecondAt                      *int64
 	}
 	hash, now := seal.HashToken(token), s.db.Now()
-	err := s.db.Read.NewRaw("SELECT operator_id, started_at, seen_at FROM sessions WHERE token_hash = ?", hash).Scan(ctx, &row)
+	err := s.db.Read.NewRaw("SELECT operator_id, started_at, seen_at, second_at FROM sessions WHERE token_hash = ?", hash).Scan(ctx, &row)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, ErrSession
@@ -95,6 +98,8 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	if err != nil {
 		return nil, err
 	}
+	op.SecondAt = row.SecondAt
+	op.Gate = s.gate(op, row.SecondAt)
 	// With a short idle limit, write more often than once a minute, or an active session would
 	// end.
 	if touch && now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {

@@ -165,6 +165,9 @@ type Kind struct {
 	Scope      string            // required of a service token; "" = services may not do this
 	// Easy acts are easily undone and need no reason.
 	Easy bool
+	// Fresh acts ask operators who have a second factor for it, unless they gave it within the last
+	// 10 minutes.
+	Fresh bool
 	// TypedAmount requires the subject's amount to be typed.
 	TypedAmount bool
 	Params      Params

@@ -80,6 +80,9 @@ type operatorCmd struct {
 	ResetPassword struct {
 		Name string `arg:""`
 	} `cmd:"" help:"Give a console user a new one-time password."`
+	ResetTotp struct {
+		Name string `arg:""`
+	} `cmd:"" help:"Take the second factor of a console user away, and end all sessions."`
 	Role struct {
 		Name string `arg:""`
 		Role string `arg:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
@@ -120,6 +123,8 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 		oneTime, err = operators.ResetPassword(ctx, o.ResetPassword.Name)
 	case "disable":
 		err = operators.Disable(ctx, o.Disable.Name)
+	case "reset-totp":
+		err = operators.ResetSecond(ctx, o.ResetTotp.Name)
 	case "enable":
 		err = operators.Enable(ctx, o.Enable.Name)
 	case "role":

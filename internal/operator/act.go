@@ -22,6 +22,7 @@ const (
 	ResetAct        = "operator.reset_password"
 	EndSessionsAct  = "operator.end_sessions"
 	RevokeTokensAct = "operator.revoke_tokens"
+	ResetSecondAct  = "operator.reset_second"
 	Object          = "operator"
 )
 
@@ -35,7 +36,7 @@ type role struct {
 func Kinds(o *access.Operators) []act.Kind {
 	kind := func(name string, params act.Params, do func(context.Context, db.Tx, act.Input, string) (act.Outcome, error)) act.Kind {
 		return act.Kind{
-			Name: name, Object: Object, Permission: access.ManageOperators, Params: params, Load: load,
+			Name: name, Object: Object, Permission: access.ManageOperators, Fresh: true, Params: params, Load: load,
 			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 				out, err := do(ctx, tx, in, subjects[0].ID)
 				return []act.Outcome{out}, err
@@ -91,6 +92,7 @@ func Kinds(o *access.Operators) []act.Kind {
 			}
 			return invited(nil)(o.InviteAgainTx(ctx, tx, name))
 		}),
+		ending(ResetSecondAct, access.ResetSecondTx),
 		ending(EndSessionsAct, access.EndSessions), ending(RevokeTokensAct, access.RevokeTokens),
 	}
 }

@@ -59,6 +59,13 @@ func stateOf(p *ui.Page, op access.Operator) ui.State {
 	return personStates[word]
 }
 
+func secondOf(p *ui.Page, x Person) string {
+	if x.TOTPSince == nil {
+		return p.T(tNoSecond)
+	}
+	return p.T(tHasSecond)
+}
+
 func personPath(name string) string { return "/operators/" + url.PathEscape(name) }
 
 // PersonColumns are those of the list of operators.
@@ -70,6 +77,7 @@ var PersonColumns = []ui.Column[Person]{
 		return ui.Cell{Text: x.Role, Show: p.Roles([]string{x.Role})}
 	}),
 	ui.Col("state", text.State, ui.StateKind, func(p *ui.Page, x Person) ui.Cell { return ui.Cell{State: stateOf(p, x.Operator)} }),
+	ui.WordCol("second", text.SecondFactor, secondOf),
 	ui.TimeCol("signed_in", tLastSignIn, func(x Person) *int64 { return x.SignedInAt }),
 	ui.CountCol("sessions", tOpenSessions, func(x Person) int64 { return x.Sessions }),
 	ui.CountCol("tokens", tTokens, func(x Person) int64 { return x.Tokens }),
@@ -108,7 +116,7 @@ var tokenTexts = ui.ListTexts{Title: tTokens, Icon: "lock", None: tNoTokens}
 func PersonPage(p *ui.Page, x PersonData) templ.Component {
 	path := personPath(x.Name)
 	act := func(show bool, name, word string, title, how text.Text, fields ...templ.Component) templ.Component {
-		return ui.If(show, panel.ReasonPanel(p, name, path+"/"+word, x.Key, title, how, fields...))
+		return ui.If(show, panel.ReasonPanel(p, name, path+"/"+word, x.Key, title, how, append(fields, panel.Code(p, name+"-code"))...))
 	}
 	on := x.DisabledAt == nil
 	return ui.DetailPage(p, ui.Detail{
@@ -119,6 +127,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 			ui.Facts(
 				p, "person-title", text.Operator,
 				ui.TextFact(text.Role, "strong", p.Roles([]string{x.Role})+" · "+p.T(wording.RoleDoes[x.Role])),
+				ui.TextFact(text.SecondFactor, "", secondOf(p, x.Person)),
 				ui.TimeFact(tLastSignIn, x.SignedInAt), ui.TimeFact(text.Created, &x.CreatedAt), ui.TimeFact(tDisabledAt, x.DisabledAt),
 				ui.TimeFact(tLinkUntil, x.PasswordExpiresAt).If(x.MustChange && on),
 				ui.LinkFact(tDidWhat, p.T(text.Audit), templ.URL("/audit?actor="+url.QueryEscape(x.Name))),
@@ -130,6 +139,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 			ui.If(x.Self, ui.Notice(p, "info", p.T(tOwnAccess))),
 			act(on && !x.Self, "role", "role", tChangeRole, tChangeRoleHow, roleField(p, "role-of", x.Role)),
 			act(on && !x.Self, "reset", "reset", tResetPassword, tResetHow),
+			act(x.TOTPSince != nil && !x.Self, "second", "reset_second", tResetSecond, tResetSecHow),
 			act(len(x.Sessions) > 0 && !x.Self, "sessions", "end_sessions", tEndSessions, tEndSessionsHow),
 			act(len(x.Tokens) > 0, "tokens", "revoke_tokens", tRevokeTokens, tRevokeHow),
 			act(on && !x.Self, "disable", "disable", tDisable, tDisableHow),

@@ -7,3 +7,5 @@ var tPickAll = text.Text{ZH: "选中本页", EN: "Select the page"}
 var tPickRow = text.Text{ZH: "选中 %s", EN: "Select %s"}
 
 var tRecordedAs = text.Text{ZH: "审计记录：%s", EN: "Recorded as %s"}
+
+var tCodeAgain = text.Text{ZH: "上次两步验证已超过 10 分钟，请再输入一次。", EN: "Your second factor was given more than 10 minutes ago: give it once more."}

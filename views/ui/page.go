@@ -39,6 +39,7 @@ type Page struct {
 	Parts   bool // links of the page change a part of it
 	// RedisDown and Database report trouble; Frozen: no act is possible because of it.
 	RedisDown, Frozen bool
+	AskCode           bool // the second factor was given more than 10 minutes ago
 	Database          DatabaseState
 	// Paused are the pauses that affect what the page shows.
 	Paused []PausedQueue

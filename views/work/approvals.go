@@ -136,7 +136,8 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 		),
 		Side: []templ.Component{
 			approvalPeople(p, a.Approval),
-			ui.If(a.May.Approve, panel.ReasonPanel(p, "approve", path+"/approve", a.Key, tApprove, tApproveHow, verdictFields(p, a))),
+			ui.If(a.May.Approve, panel.ReasonPanel(p, "approve", path+"/approve", a.Key, tApprove, tApproveHow, verdictFields(p, a),
+				panel.Code(p, "approve-code"))),
 			ui.If(a.May.Reject, panel.ReasonPanel(p, "reject", path+"/reject", a.Key, tReject, tRejectHow)),
 			ui.If(a.May.Withdraw, panel.ReasonPanel(p, "withdraw", path+"/withdraw", a.Key, tWithdraw, tWithdrawHow)),
 			ui.If(a.May.Again, panel.ReasonPanel(p, "again", path+"/again", a.Key, tRepeatRun, tRepeatHow, verdictFields(p, a))),

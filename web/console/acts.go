@@ -44,6 +44,11 @@ func (s *handlers) onAct(r web.ActRoute) web.Route {
 			if err != nil {
 				return err
 			}
+			if k.Fresh {
+				if err := s.fresh(c); err != nil {
+					return err
+				}
+			}
 			done, err := s.Run(c, r, call)
 			if err != nil {
 				return err

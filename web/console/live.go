@@ -103,5 +103,5 @@ func (s *handlers) mayWatch(token, role string, permission access.Permission) bo
 	ctx, cancel := context.WithTimeout(context.Background(), peekTime)
 	defer cancel()
 	op, err := s.Sessions.Peek(ctx, token)
-	return err == nil && op.Role == role && !op.MustChange && s.Policy.Allows(op.Role, permission)
+	return err == nil && op.Role == role && op.Gate == "" && s.Policy.Allows(op.Role, permission)
 }

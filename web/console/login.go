@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +84,9 @@ func (s *handlers) login(c *fiber.Ctx) error {
 		return err
 	}
 	s.Log.Info("signed in", "operator", op.Name, "remote", addr.String(), "request_id", web.RequestID(c))
+	if op.TOTPSince != nil {
+		return c.Redirect("/second?next="+url.QueryEscape(form.Next), http.StatusSeeOther)
+	}
 	if op.MustChange {
 		return c.Redirect("/me", http.StatusSeeOther)
 	}

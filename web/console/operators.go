@@ -155,5 +155,8 @@ func (s *handlers) acceptInvitation(c *fiber.Ctx) error {
 	if err := s.startSession(c, op); err != nil {
 		return err
 	}
+	if op.TOTPSince != nil {
+		return c.Redirect("/second", http.StatusSeeOther)
+	}
 	return c.Redirect(landing(op), http.StatusSeeOther)
 }

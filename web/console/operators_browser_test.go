@@ -12,7 +12,7 @@ import (
 )
 
 // An admin invites a colleague who may only read; the colleague sets a password by the link, on a
-// phone, and sees the orders. Ten steps of a person.
+// phone, and sees the orders, and sets up a second factor. Fourteen steps of two people.
 func TestAColleagueIsInvitedInABrowser(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -28,7 +28,8 @@ func TestAColleagueIsInvitedInABrowser(t *testing.T) {
 		chromedp.SendKeys("#invite-reason", because), chromedp.Click(`form[action="/operators"] button.primary`),
 		chromedp.WaitVisible(".copied"), chromedp.TextContent(".copied pre", &link))
 	h.walk(t, access.Admin, "main h1", namedPage{name: "operators", path: "/operators"},
-		namedPage{name: "operator-invited", path: "/operators/li.hang"}, namedPage{name: "roles", path: "/roles"})
+		namedPage{name: "operator-invited", path: "/operators/li.hang"}, namedPage{name: "roles", path: "/roles"},
+		namedPage{name: "second-factor", path: "/me/second"})
 
 	path := linkOf(t, link)
 	li, heard := newBrowser(t, h.Addr)
@@ -38,6 +39,14 @@ func TestAColleagueIsInvitedInABrowser(t *testing.T) {
 		chromedp.WaitReady(`form[action="/logout"]`), chromedp.Location(&at))
 	if at != base+"/orders" {
 		t.Errorf("the colleague comes in at %s", at)
+	}
+	// On the phone the colleague sets up a second factor by the key.
+	var key, text string
+	run(t, li, chromedp.Navigate(base+"/me/second?lang=en"), chromedp.WaitVisible(".copied pre"), chromedp.TextContent(".copied pre", &key))
+	run(t, li, chromedp.SendKeys("#code", h.code(t, key, 0)), chromedp.Click(`form[action="/me/second"] button.primary`),
+		chromedp.WaitVisible("#recovery"), chromedp.TextContent("main", &text))
+	if !strings.Contains(text, "each works once") {
+		t.Errorf("after the set-up: %s", text)
 	}
 	if all := append(said.take(), heard.take()...); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))

@@ -37,6 +37,7 @@ type Config struct {
 	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be idle."`
 	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Concurrent connections; more are refused. At most half of the process's limit of open files."`
 	SessionIdle      time.Duration  `env:"SESSION_IDLE" default:"30m" min:"1m" max:"24h" doc:"A console session without requests ends after this time."`
+	RequireTOTP      Words          `env:"REQUIRE_TOTP" default:"" empty:"nobody has to" oneof:"viewer support ops finance lead admin auditor" doc:"Roles that require a second factor: whoever has one sets it up at the next sign-in and can do nothing else before."`
 	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this time in any case."`
 
 	LogLevel  slog.Level `env:"LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"Logs" doc:"The lowest level that is logged."`

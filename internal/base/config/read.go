@@ -50,6 +50,13 @@ func (s Setting) set(v reflect.Value, text string) (bad string) {
 		v.SetInt(n)
 		return ""
 	}
+	if words, ok := v.Addr().Interface().(*Words); ok {
+		*words = pieces(text)
+		if i := slices.IndexFunc(*words, func(w string) bool { return !slices.Contains(s.oneOf, w) }); i >= 0 {
+			return (*words)[i]
+		}
+		return ""
+	}
 	if len(s.oneOf) > 0 && !slices.Contains(s.oneOf, text) {
 		return text
 	}

@@ -110,6 +110,12 @@ func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d", t.Hour, t.M
 // Waits are consecutive waits.
 type Waits []time.Duration
 
+// Words are some of the words that a setting accepts.
+type Words []string
+
+// String writes the words as they are read: "admin,lead".
+func (w Words) String() string { return strings.Join(w, ",") }
+
 // maxWait bounds one wait.
 const maxWait = 24 * time.Hour
 

@@ -176,6 +176,8 @@ var (
 	Operators          = Text{ZH: "人员", EN: "People"}
 	Operator           = Text{ZH: "操作员", EN: "Operator"}
 	Role               = Text{ZH: "角色", EN: "Role"}
+	SecondFactor       = Text{ZH: "两步验证", EN: "Second factor"}
+	SecondCode         = Text{ZH: "验证码", EN: "Code"}
 	Expires            = Text{ZH: "到期", EN: "Expires"}
 	Name               = Text{ZH: "名称", EN: "Name"}
 	LastWeek           = Text{ZH: "上周同期", EN: "Last week"}

@@ -1,0 +1,104 @@
+package operators
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+
+	"github.com/boombuler/barcode/qr"
+)
+
+// Second is what the pages of the second factor show.
+type Second struct {
+	Next     string // where the sign-in leads
+	Problem  CodeProblem
+	Offer    *access.Offer // to set up; nil = there is one
+	QR       QR
+	Since    *int64
+	Left     int      // recovery codes
+	Recovery []string // shown once; nil = not now
+	Required bool     // by the role
+}
+
+// CodeProblem is what is wrong with a code; the zero value = nothing.
+type CodeProblem struct {
+	Text text.Text
+	Off  time.Duration // of the device's clock
+}
+
+// Args are those of the text.
+func (x CodeProblem) Args() []any {
+	if x.Off == 0 {
+		return nil
+	}
+	return []any{int(x.Off.Round(time.Minute) / time.Minute)}
+}
+
+func (x CodeProblem) in(p *ui.Page) string { return p.T(x.Text, x.Args()...) }
+
+// QR is a code in units: Path draws its dark squares on a square of Size.
+type QR struct {
+	Size int
+	Path string
+}
+
+// NewQR returns the QR code of a text, with the quiet zone that readers need (ISO 18004: 4 units).
+func NewQR(content string) (QR, error) {
+	const quiet = 4
+	code, err := qr.Encode(content, qr.M, qr.Auto)
+	if err != nil {
+		return QR{}, fmt.Errorf("draw a QR code: %w", err)
+	}
+	var path strings.Builder
+	side := code.Bounds().Dx()
+	for y := range side {
+		for x := range side {
+			if r, _, _, _ := code.At(x, y).RGBA(); r == 0 {
+				fmt.Fprintf(&path, "M%d %dh1v1h-1z", x+quiet, y+quiet)
+			}
+		}
+	}
+	return QR{Size: side + 2*quiet, Path: path.String()}, nil
+}
+
+func joinLines(lines []string) string { return strings.Join(lines, "\n") }
+
+// Texts of these pages.
+var (
+	tSecondHow = text.Text{
+		ZH: "请输入验证器应用现在显示的六位数字；手机不在身边时，用一个恢复码。",
+		EN: "Type the six digits that your authenticator app shows now, or a recovery code if you do not have it with you.",
+	}
+	tContinue = text.Text{ZH: "继续", EN: "Continue"}
+	tSetUpHow = text.Text{
+		ZH: "用验证器应用扫描二维码，或输入密钥，再输入它显示的六位数字。",
+		EN: "Scan the code with an authenticator app, or type the key into it. Then type the six digits that it shows.",
+	}
+	tKey         = text.Text{ZH: "密钥", EN: "Key"}
+	tQR          = text.Text{ZH: "二维码", EN: "QR code"}
+	tSetUp       = text.Text{ZH: "设置两步验证", EN: "Set up a second factor"}
+	tMustSetUp   = text.Text{ZH: "您的角色必须有两步验证：请先设置，才能继续。", EN: "Your role requires a second factor: set it up to continue."}
+	tSecondSince = text.Text{
+		ZH: "已设置，自 %s。登录时、复核资金和管理人员前需要验证码。",
+		EN: "Set up since %s. Signing in asks for a code, and so do approvals and changes of people.",
+	}
+	tRecovery    = text.Text{ZH: "恢复码", EN: "Recovery codes"}
+	tRecoveryHow = text.Text{
+		ZH: "只显示这一次，每个只能用一次。请打印或存入密码管理器。",
+		EN: "Shown only now, each works once. Print them or keep them in a password manager.",
+	}
+	tRecoveryLeft = text.Text{ZH: "还剩 %d 个恢复码。", EN: "%d recovery codes are left."}
+	tRenew        = text.Text{ZH: "更换恢复码", EN: "Replace the recovery codes"}
+	tRemove       = text.Text{ZH: "取消两步验证", EN: "Remove the second factor"}
+	tHasSecond    = text.Text{ZH: "已设置", EN: "Set up"}
+	tNoSecond     = text.Text{ZH: "未设置", EN: "None"}
+	tResetSecond  = text.Text{ZH: "重置两步验证", EN: "Reset the second factor"}
+	tResetSecHow  = text.Text{
+		ZH: "手机丢失时用：登录立即失效，下次登录只需密码，再重新设置。",
+		EN: "For a lost phone: all sessions end, the next sign-in needs the password only, and a new one can be set up.",
+	}
+)
