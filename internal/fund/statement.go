@@ -96,10 +96,11 @@ func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from,
 		} else if err != nil {
 			return fmt.Errorf("read an account: %w", err)
 		}
-		tail, err := ledger.Tail(ctx, q, a)
+		tails, err := ledger.Tails(ctx, q, []ledger.Account{*a})
 		if err != nil {
 			return err
 		}
+		tail := tails[a.ID]
 		low, high := db.IDAt(from.UnixMicro()), db.IDAt(to.UnixMicro())
 		first, err := before(ctx, q, a, tail, low)
 		if err != nil {

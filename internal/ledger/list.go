@@ -79,28 +79,67 @@ type TailLine struct {
 	Transfer
 }
 
-// Tail returns what of an account is not folded yet, as Fold will write it. It must run in the
-// snapshot in which the account was read.
-func Tail(ctx context.Context, q bun.IDB, a *Account) ([]TailLine, error) {
+// Tails returns what of each account is not folded yet, by its id, as Fold will write it. It must
+// run in the snapshot in which the accounts were read.
+func Tails(ctx context.Context, q bun.IDB, accounts []Account) (map[int64][]TailLine, error) {
+	if len(accounts) == 0 {
+		return nil, nil
+	}
 	where, from, err := Unfolded(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	ids, last := make([]int64, len(accounts)), map[int64]TailLine{}
+	for i, a := range accounts {
+		ids[i], last[a.ID] = a.ID, TailLine{ID: a.LastLine, Balance: a.Balance, Credits: a.Credits}
+	}
 	var rows []Transfer
-	err = q.NewSelect().Model(&rows).Where(where+" AND (t.credit_account = ? OR t.debit_account = ?)", from, a.ID, a.ID).
-		OrderExpr("t.id").Scan(ctx)
+	err = q.NewSelect().Model(&rows).Where(where+" AND (t.credit_account IN (?) OR t.debit_account IN (?))", from, bun.List(ids),
+		bun.List(ids)).OrderExpr("t.id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read what is not folded yet: %w", err)
 	}
-	tail := make([]TailLine, len(rows))
-	last := TailLine{Balance: a.Balance, Credits: a.Credits}
-	for i, t := range rows {
-		last.ID, last.Transfer = max(t.ID, a.LastLine+int64(i)+1), t
-		if last.Balance -= t.Amount; t.CreditAccount == a.ID {
-			last.Balance += 2 * t.Amount
-			last.Credits += t.Amount
+	tails := map[int64][]TailLine{}
+	add := func(account, amount int64, t Transfer) {
+		line, ok := last[account]
+		if !ok {
+			return
 		}
-		tail[i] = last
+		line.ID, line.Balance, line.Credits, line.Transfer = max(t.ID, line.ID+1), line.Balance+amount, line.Credits+max(amount, 0), t
+		last[account], tails[account] = line, append(tails[account], line)
 	}
-	return tail, nil
+	for _, t := range rows {
+		add(t.DebitAccount, -t.Amount, t)
+		add(t.CreditAccount, t.Amount, t)
+	}
+	return tails, nil
+}
+
+// Total is what the accounts of one kind have in one currency, in minor units.
+type Total struct {
+	Kind, Currency string
+	Accounts       int64
+	Debit, Credit  int64 // the sums of the balances below and above 0, both as positive amounts
+}
+
+// Balance is credits minus debits.
+func (t Total) Balance() int64 { return t.Credit - t.Debit }
+
+// Totals adds up the current balances of all accounts, folded or not, by their kind and currency; kind
+// is an expression on a. The debits of a currency equal its credits.
+func Totals(ctx context.Context, q bun.IDB, kind string) (all []Total, err error) {
+	where, from, err := Unfolded(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	query := "SELECT kind, currency, count(*) AS accounts," +
+		" CAST(sum(CASE WHEN balance < 0 THEN -balance ELSE 0 END) AS BIGINT) AS debit," +
+		" CAST(sum(CASE WHEN balance > 0 THEN balance ELSE 0 END) AS BIGINT) AS credit FROM" +
+		" (SELECT " + kind + " AS kind, a.currency, a.balance + coalesce(u.amount, 0) AS balance FROM accounts AS a LEFT JOIN" +
+		" (SELECT account, CAST(sum(amount) AS BIGINT) AS amount FROM " + sides(where) + " GROUP BY account) AS u ON u.account = a.id) AS b" +
+		" GROUP BY kind, currency ORDER BY kind, currency"
+	if err := q.NewRaw(query, from, from).Scan(ctx, &all); err != nil {
+		return nil, fmt.Errorf("add up the accounts: %w", err)
+	}
+	return all, nil
 }
