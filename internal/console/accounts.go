@@ -52,10 +52,9 @@ const (
 	ReservedAccount = "reserved"
 )
 
-// AccountKinds lists all kinds of accounts.
+// AccountKinds lists all kinds of accounts, as in a chart of accounts.
 var AccountKinds = []string{
-	"merchant", FrozenAccount, ReservedAccount, "supplier", "refund", "payout", "suspense", "income", "cost",
-	"bank", "loss", "opening",
+	"bank", "supplier", "merchant", FrozenAccount, ReservedAccount, "refund", "payout", "suspense", "income", "cost", "loss", "opening",
 }
 
 // KindOf returns the kind of an account.
@@ -70,22 +69,64 @@ func KindOf(code string) string {
 	return kind
 }
 
+// kindSQL is KindOf of the account a.
+const kindSQL = "CASE WHEN a.code LIKE '%" + fund.FrozenPart + "' THEN '" + FrozenAccount + "' WHEN a.code LIKE '%" + fund.ReservedPart +
+	"' THEN '" + ReservedAccount + "' WHEN a.code LIKE 'bank:%' THEN 'bank' WHEN a.code LIKE 'supplier:%' THEN 'supplier'" +
+	" WHEN a.code LIKE 'merchant:%' THEN 'merchant' WHEN a.code LIKE 'refund:%' THEN 'refund' WHEN a.code LIKE 'payout:%' THEN 'payout'" +
+	" WHEN a.code LIKE 'suspense:%' THEN 'suspense' WHEN a.code LIKE 'income:%' THEN 'income' WHEN a.code LIKE 'cost:%' THEN 'cost'" +
+	" ELSE a.code END"
+
 // ofKind matches the accounts of a kind.
 func ofKind(kind string) list.Match {
-	m := list.Match{Ageless: true}
-	switch kind {
-	case FrozenAccount:
-		m.Where = "a.code LIKE 'merchant:%" + fund.FrozenPart + "'"
-	case ReservedAccount:
-		m.Where = "a.code LIKE 'merchant:%" + fund.ReservedPart + "'"
-	case "merchant":
-		m.Where = "a.code LIKE 'merchant:%' AND a.code NOT LIKE '%" + fund.FrozenPart + "' AND a.code NOT LIKE '%" + fund.ReservedPart + "'"
-	case "loss", "opening":
-		m.Where, m.Args = "a.code = ?", []any{kind}
-	default:
-		m.Where, m.Args = "a.code LIKE ?", []any{kind + ":%"}
-	}
-	return m
+	return list.Match{Where: kindSQL + " = ?", Args: []any{kind}, Ageless: true}
+}
+
+// AccountGroup is the accounts of one kind.
+type AccountGroup struct {
+	Kind   string
+	Totals []ledger.Total // by currency
+	Rows   []ledger.Account
+}
+
+// groupRows bounds the accounts of a group that are read.
+const groupRows = 20
+
+// AccountGroups reads the accounts by kind, in the order of AccountKinds, all as of one moment: the
+// totals of each kind, and its first accounts by currency and code.
+func (b *Reader) AccountGroups(ctx context.Context) (all []AccountGroup, err error) {
+	err = b.db.Snapshot(ctx, func(ctx context.Context, q bun.IDB) error {
+		totals, err := ledger.Totals(ctx, q, kindSQL)
+		if err != nil {
+			return err
+		}
+		var rows []ledger.Account
+		if err := q.NewRaw("SELECT a.id, a.code, a.currency, a.balance FROM (SELECT a.id, a.code, a.currency, a.balance, row_number() OVER"+
+			" (PARTITION BY "+kindSQL+" ORDER BY a.currency, a.code) AS place FROM accounts AS a) AS a WHERE a.place <= ?"+
+			" ORDER BY a.currency, a.code", groupRows).Scan(ctx, &rows); err != nil {
+			return fmt.Errorf("read the accounts by kind: %w", err)
+		}
+		if err := ledger.AddUnfolded(ctx, q, rows); err != nil {
+			return err
+		}
+		for _, kind := range AccountKinds {
+			g := AccountGroup{Kind: kind}
+			for _, t := range totals {
+				if t.Kind == kind {
+					g.Totals = append(g.Totals, t)
+				}
+			}
+			for _, a := range rows {
+				if KindOf(a.Code) == kind {
+					g.Rows = append(g.Rows, a)
+				}
+			}
+			if len(g.Totals) > 0 {
+				all = append(all, g)
+			}
+		}
+		return nil
+	})
+	return all, err
 }
 
 // FundPart is money in the ledger that is neither a merchant's to spend nor gone.

@@ -2,7 +2,9 @@
 package funds
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"backstop/internal/base/text"
@@ -40,6 +42,45 @@ type AccountsData struct {
 	// Sums are the balances of the part of the funds that is listed; nil = none is.
 	Sums []report.Sum
 }
+
+// BalanceSums are the balances of the accounts of a kind and a currency, by currency; "" = of all.
+func BalanceSums(groups []console.AccountGroup, kind, currency string) []report.Sum {
+	s := report.Standing{Sums: []report.Sum{}}
+	for _, g := range groups {
+		for _, t := range g.Totals {
+			if (kind == "" || t.Kind == kind) && (currency == "" || t.Currency == currency) {
+				s.Add(report.Sum{Currency: t.Currency, Orders: t.Accounts, Minor: t.Balance()})
+			}
+		}
+	}
+	return s.Sums
+}
+
+// trialTotals are the totals of each currency.
+func trialTotals(groups []console.AccountGroup) (all []ledger.Total) {
+	for _, g := range groups {
+		for _, t := range g.Totals {
+			i := slices.IndexFunc(all, func(of ledger.Total) bool { return of.Currency == t.Currency })
+			if i < 0 {
+				i, all = len(all), append(all, ledger.Total{Currency: t.Currency})
+			}
+			all[i].Accounts += t.Accounts
+			all[i].Debit += t.Debit
+			all[i].Credit += t.Credit
+		}
+	}
+	slices.SortFunc(all, func(a, b ledger.Total) int { return cmp.Compare(a.Currency, b.Currency) })
+	return all
+}
+
+func accountCount(totals []ledger.Total) (n int64) {
+	for _, t := range totals {
+		n += t.Accounts
+	}
+	return n
+}
+
+func accountsOf(kind string) templ.SafeURL { return templ.URL("/accounts?kind=" + kind) }
 
 // LinesData is one account, shown with its lines.
 type LinesData struct {
@@ -126,30 +167,35 @@ func accountName(p *ui.Page, code string) string {
 	if name, ok := accountNames[kind]; ok {
 		return p.T(name, of)
 	}
-	return strings.TrimSpace(p.T(accountKindText(kind)) + " " + of)
+	return p.T(accountKindText(kind))
 }
 
 var accountNames = map[string]text.Text{
+	"bank":                  {ZH: "银行 %s", EN: "Bank %s"},
+	"supplier":              {ZH: "应收 %s", EN: "Receivable from %s"},
 	"merchant":              {ZH: "应付 %s", EN: "Payable to %s"},
 	console.FrozenAccount:   {ZH: "应付 %s（冻结）", EN: "Payable to %s, frozen"},
 	console.ReservedAccount: {ZH: "应付 %s（争议保留）", EN: "Payable to %s, reserved"},
-	"supplier":              {ZH: "应收 %s", EN: "Receivable from %s"},
+	"refund":                {ZH: "退款在途 %s", EN: "Refunds in transit, %s"},
+	"payout":                {ZH: "出款在途 %s", EN: "Payouts in transit, %s"},
+	"suspense":              {ZH: "挂账 %s", EN: "Suspense of %s"},
+	"cost":                  {ZH: "渠道成本 %s", EN: "Cost of %s"},
 }
 
 func accountKindText(kind string) text.Text { return ui.TextFor(accountKinds, kind) }
 
 var accountKinds = map[string]text.Text{
-	"merchant":              {ZH: "商户余额", EN: "Merchant's balance"},
-	console.FrozenAccount:   {ZH: "商户冻结", EN: "Merchant, frozen"},
-	console.ReservedAccount: {ZH: "争议保留", EN: "Reserved for disputes"},
-	"supplier":              {ZH: "渠道应付我方", EN: "Owed by a supplier"},
+	"bank":                  {ZH: "银行（自有资金）", EN: "Bank, our own money"},
+	"supplier":              {ZH: "应收渠道", EN: "Receivable from suppliers"},
+	"merchant":              {ZH: "应付商户", EN: "Payable to merchants"},
+	console.FrozenAccount:   {ZH: "应付商户（冻结）", EN: "Payable to merchants, frozen"},
+	console.ReservedAccount: {ZH: "应付商户（争议保留）", EN: "Payable to merchants, reserved for disputes"},
 	"refund":                {ZH: "退款在途", EN: "Refunds in transit"},
 	"payout":                {ZH: "出款在途", EN: "Payouts in transit"},
 	"suspense":              {ZH: "挂账", EN: "Suspense"},
-	"income":                {ZH: "手续费收入", EN: "Income"},
-	"cost":                  {ZH: "渠道成本", EN: "Cost"},
-	"bank":                  {ZH: "银行", EN: "Bank"},
-	"loss":                  {ZH: "损失", EN: "Loss"},
+	"income":                {ZH: "手续费收入", EN: "Fee income"},
+	"cost":                  {ZH: "渠道成本", EN: "Supplier costs"},
+	"loss":                  {ZH: "损失", EN: "Losses"},
 	"opening":               {ZH: "期初", EN: "Opening balances"},
 }
 
@@ -190,8 +236,17 @@ var (
 	tAccountsNone    = text.Text{ZH: "还没有账户", EN: "No accounts yet"}
 	tAccountsNoneHow = text.Text{ZH: "第一笔分录入账时，账户自动建立。", EN: "An account is created by its first entry."}
 	tLinesNone       = text.Text{ZH: "这个账户还没有分录", EN: "No entries in this account yet"}
-	tSign            = text.Text{ZH: "余额 = 贷方 − 借方", EN: "Balance = credits − debits"}
-	tAdjustHow       = text.Text{
+	tAccountCount    = text.Text{ZH: "%s 个账户", EN: "%s accounts"}
+	tTotalOf         = text.Text{ZH: "合计 %s（%s 个账户）", EN: "Total %s (%s accounts)"}
+	tTrial           = text.Text{ZH: "试算平衡", EN: "Trial balance"}
+	tBalanced        = text.Text{ZH: "平衡", EN: "Balanced"}
+	tUnbalanced      = text.Text{ZH: "不平衡", EN: "Out of balance"}
+	tTrialHow        = text.Text{
+		ZH: "借方 = 余额为负的账户合计，贷方 = 余额为正的账户合计；两者必须相等。",
+		EN: "Debits are the balances below zero, credits those above; the two must be equal.",
+	}
+	tSign      = text.Text{ZH: "余额 = 贷方 − 借方", EN: "Balance = credits − debits"}
+	tAdjustHow = text.Text{
 		ZH: "在两个账户之间记一笔账，须由第二个人复核。允许的账户组合：%s。",
 		EN: "One entry between two accounts, approved by a second person. Allowed pairs: %s.",
 	}

@@ -28,7 +28,7 @@ func (s StoryData) money() []ui.Fact {
 	}
 	return append(
 		facts,
-		ui.MoneyFact(tDifference, o.PaidAmount-o.Amount, o.Currency).As(difference),
+		ui.MoneyFact(text.Difference, o.PaidAmount-o.Amount, o.Currency).As(difference),
 		ui.MoneyFact(text.Fee, -m.FeeAmount, o.Currency).If(m.FeeAmount != 0),
 		ui.MoneyFact(text.FeeReturned, m.FeeReturned, o.Currency).If(m.FeeReturned != 0),
 		ui.MoneyFact(tRefunded, -m.RefundedAmount, o.Currency).If(m.RefundedAmount != 0),
@@ -43,7 +43,6 @@ func (s StoryData) money() []ui.Fact {
 var (
 	tExpires       = text.Text{ZH: "到期", EN: "Expires"}
 	tMoneyCheck    = text.Text{ZH: "资金核对", EN: "Money check"}
-	tDifference    = text.Text{ZH: "差额", EN: "Difference"}
 	tReceived      = text.Text{ZH: "渠道实收", EN: "Received"}
 	tInOrder       = text.Text{ZH: "计入订单", EN: "In the order"}
 	tSuspenseTitle = text.Text{ZH: "挂账，未计入订单", EN: "Held in suspense, not in the order"}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,18 +27,34 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
+// accountsPage lists the accounts: without a filter by kind, with the trial balance.
 func (s *handlers) accountsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[ledger.Account]{
 		spec: console.AccountList, always: true, read: s.Console.Accounts, columns: funds.AccountColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, _ []ledger.Account) (templ.Component, error) {
 			d := funds.AccountsData{CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney), Key: act.NewKey()}
-			if part := l.Values.Get("part"); part != "" && len(l.Values) == 1 {
-				funds, err := s.Console.Funds(ctx)
+			part, kind, currency := l.Values.Get("part"), l.Values.Get("kind"), l.Values.Get("currency")
+			if part != "" && len(l.Values) == 1 {
+				parts, err := s.Console.Funds(ctx)
 				if err != nil {
 					return nil, err
 				}
-				d.Sums = funds[console.FundPart(part)].Sums
+				d.Sums = parts[console.FundPart(part)].Sums
+				return funds.Accounts(p, l, d), nil
 			}
+			known := func(word string, _ []string) bool { return word == "kind" || word == "currency" }
+			rest := maps.Clone(l.Values)
+			if maps.DeleteFunc(rest, known); len(rest) > 0 {
+				return funds.Accounts(p, l, d), nil
+			}
+			groups, err := s.Console.AccountGroups(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if len(l.Values) == 0 && l.First {
+				return funds.AccountGroups(p, l, d, groups), nil
+			}
+			d.Sums = funds.BalanceSums(groups, kind, currency)
 			return funds.Accounts(p, l, d), nil
 		},
 	})

@@ -73,6 +73,8 @@ var factsSQL = map[string]factSQL{
 	"/suppliers": {from: "suppliers AS s", minor: "0", currency: "''"},
 	"/accounts": {"accounts AS a", "a.balance", "a.currency", map[string]string{
 		"part=in_transit": "a.code LIKE 'refund:%' OR a.code LIKE 'payout:%'", "part=disputed": "a.code LIKE 'merchant:%:reserved'",
+		"kind": "a.code = ? OR a.code LIKE ? || ':%'", "kind=reserved": "a.code LIKE 'merchant:%:reserved'",
+		"kind=merchant": "a.code LIKE 'merchant:%' AND a.code NOT LIKE 'merchant:%:%'", "currency": "a.currency = ?",
 	}},
 }
 
@@ -91,7 +93,8 @@ var wantedFacts = []string{
 	"/exceptions risk=mismatch", "/exceptions risk=compensated", "/exceptions kind risk=mismatch", "/exceptions state=needs",
 	"/exceptions kind state=needs", "/exceptions kind state=waiting", "/compensations state", "/compensations cause kind state supplier",
 	"/callbacks outcome", "/callbacks outcome supplier", "/approvals#yours", "/approvals decided", "/attention", "/attention matter",
-	"/alerts state", "/suppliers", "/accounts part=in_transit", "/accounts part=disputed", "/audit actor", "/audit action",
+	"/alerts state", "/suppliers", "/accounts part=in_transit", "/accounts part=disputed",
+	"/accounts kind", "/accounts kind=merchant", "/accounts kind=reserved", "/accounts currency", "/audit actor", "/audit action",
 }
 
 // inSQL returns how many rows an address names, their money, and what the fact is called.

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -376,6 +377,18 @@ func TestAccountsAreFoundByTheirKind(t *testing.T) {
 				t.Errorf("accounts of the kind %s: %s is shown %t", kind, code, other != kind)
 			}
 		}
+	}
+	page := h.Page(t, viewer, "/accounts?lang=en").Body
+	for kind := range codes {
+		if !strings.Contains(page, `href="/accounts?kind=`+kind+`"`) {
+			t.Errorf("no group of the kind %s", kind)
+		}
+	}
+	_, trial, _ := strings.Cut(page, `id="trial-title"`)
+	debits := number(t, h.DB, "SELECT CAST(sum(-balance) AS BIGINT) FROM accounts WHERE balance < 0 AND currency = 'CNY'")
+	if sum := fmt.Sprintf(`value="%d CNY"`, debits); strings.Count(trial, sum) != 2 || !strings.Contains(trial, `value="0 CNY"`) ||
+		!strings.Contains(trial, "Balanced") {
+		t.Errorf("the trial balance does not have %s twice: %s", sum, trial)
 	}
 	for path, want := range map[string]string{
 		"/accounts/refund:wx": "/accounts/refund:wx/CNY", "/accounts/nothing": "",

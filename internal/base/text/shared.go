@@ -149,6 +149,7 @@ var (
 	Callback           = Text{ZH: "渠道回调", EN: "Callback"}
 	Credit             = Text{ZH: "贷", EN: "Credit"}
 	Debit              = Text{ZH: "借", EN: "Debit"}
+	Difference         = Text{ZH: "差额", EN: "Difference"}
 	MerchantNotified   = Text{ZH: "通知商户", EN: "Merchant notified"}
 	Reference          = Text{ZH: "依据", EN: "Reference"}
 	VersionN           = Text{ZH: "版本 %d", EN: "version %d"}
