@@ -143,3 +143,11 @@ func Totals(ctx context.Context, q bun.IDB, kind string) (all []Total, err error
 	}
 	return all, nil
 }
+
+// FirstEntry returns when the first entry was booked, in Unix µs; 0 = none was.
+func FirstEntry(ctx context.Context, q bun.IDB) (at int64, err error) {
+	if err := q.NewRaw("SELECT coalesce((SELECT t.created_at FROM transfers AS t ORDER BY t.id LIMIT 1), 0)").Scan(ctx, &at); err != nil {
+		return 0, fmt.Errorf("find the first entry: %w", err)
+	}
+	return at, nil
+}

@@ -277,6 +277,28 @@ func Of(ref string, credited bool) (row *Row, id string, ok bool) {
 	return row, id, ok
 }
 
+// KindSQL is the kind of an entry by its reference, an expression on t: that of Of, but a release of
+// frozen money is a freeze.
+var KindSQL = func() string {
+	cases := "CASE"
+	for _, r := range Table {
+		if r.Kind != "" {
+			cases += " WHEN t.ref LIKE '" + anyValue(r.Ref) + "' THEN '" + string(r.Kind) + "'"
+		}
+	}
+	return cases + " ELSE '' END"
+}()
+
+// anyValue is a pattern of LIKE for a reference.
+func anyValue(ref string) string {
+	before, rest, named := strings.Cut(ref, "{")
+	if !named {
+		return before
+	}
+	_, after, _ := strings.Cut(rest, "}")
+	return before + "%" + anyValue(after)
+}
+
 var rows = func() map[Name]*Row {
 	all := make(map[Name]*Row, len(Table))
 	for i := range Table {
