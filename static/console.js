@@ -27,6 +27,7 @@ document.addEventListener("click", e => {
   const open = e.target.closest("[data-open]"), close = e.target.closest("[data-close]");
   if (open) $(open.dataset.open).showModal();
   if (close) close.closest("dialog").close();
+  if (e.target.closest("[data-print]")) print();
 });
 
 // A select of a filter applies itself.

@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/fund"
 	"backstop/internal/list"
 	"backstop/internal/order"
 )
@@ -18,7 +19,7 @@ func TestTheOrdersOfAMonthAreFoundAmongTheirMerchants(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		now := d.NowTime().UTC()
-		month := Days(MonthLayout, now)
+		month := Days(fund.MonthLayout, now)
 		at := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 		put := func(n int, merchant, paidAt int64) (sum int64) {
 			t.Helper()

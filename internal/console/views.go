@@ -10,6 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
+	"backstop/internal/fund"
 	"backstop/internal/list"
 	"backstop/internal/report"
 	"backstop/internal/savedview"
@@ -53,11 +54,8 @@ func RiskParts(spec *list.Spec) (parts []report.Part) {
 // Days writes a month or a day of a zone as a value of a filter.
 func Days(layout string, t time.Time) string { return t.Format(layout) + "@" + t.Location().String() }
 
-// Layouts of Days.
-const (
-	MonthLayout = "2006-01"
-	DayLayout   = time.DateOnly
-)
+// DayLayout is how Days writes a day; a month is written by fund.MonthLayout.
+const DayLayout = time.DateOnly
 
 // parseDays returns the bounds of a value of Days in Unix µs, the second one exclusive.
 func parseDays(value string) (from, to int64, ok bool) {
@@ -66,7 +64,7 @@ func parseDays(value string) (from, to int64, ok bool) {
 	if err != nil || name == "" || name == "Local" {
 		return 0, 0, false
 	}
-	if t, err := calendar.Parse(MonthLayout, text, zone); err == nil {
+	if t, err := calendar.Parse(fund.MonthLayout, text, zone); err == nil {
 		return t.UnixMicro(), calendar.MonthEnd(t).UnixMicro(), true
 	}
 	t, err := calendar.ParseDay(text, zone)

@@ -126,6 +126,9 @@ func (d StatementData) link(day, currency string) templ.SafeURL {
 	return templ.URL(string(link.Merchant(d.Merchant)) + "/statement?" + url.Values{"day": {day}, "currency": {currency}}.Encode())
 }
 
+// month is the month of the day.
+func (d StatementData) month() string { return d.Day[:min(len(d.Day), len(fund.MonthLayout))] }
+
 // AccountColumns are those of the list of accounts.
 var AccountColumns = []ui.Column[ledger.Account]{
 	accountCol("code", tAccount, func(a ledger.Account) (string, string) { return a.Code, a.Currency }).As("strong"),

@@ -4,9 +4,11 @@ package link
 import (
 	"net/url"
 	"strconv"
+	"time"
 
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/fund"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -54,6 +56,11 @@ func Notification(d console.Delivery) templ.SafeURL {
 }
 
 func Merchant(code string) templ.SafeURL { return templ.SafeURL("/merchants/" + Query(code)) }
+
+// MerchantMonth leads to the merchant's statement of the month of a moment.
+func MerchantMonth(code string, at time.Time) templ.SafeURL {
+	return Merchant(code) + templ.SafeURL("/statement?month="+at.Format(fund.MonthLayout))
+}
 
 // Unnotified links to the notifications of paid orders that the merchant has not received yet.
 func Unnotified(code string) templ.SafeURL {

@@ -36,6 +36,7 @@ func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 			ui.TextFact(text.Text{}, "mono", d.Code),
 			ui.LinkFact(text.Text{}, p.T(tItsNotifs), templ.SafeURL("/notifications?merchant="+link.Query(d.Code))),
 			ui.LinkFact(text.Text{}, p.T(text.Statement), link.Merchant(d.Code)+"/statement"),
+			ui.LinkFact(text.Text{}, p.T(text.Statements), link.MerchantMonth(d.Code, p.At(p.Now.UnixMicro()))),
 		},
 		Lead: []templ.Component{merchantNow(p, d)},
 		Main: []templ.Component{ui.If(d.Pinged != nil, pingAnswer(p, d.Pinged)), addressList(p, d), breakerHistory(p, d.History)},

@@ -21,7 +21,7 @@ var sections = []section{
 		[]string{"/orders", "/refunds", "/payouts", "/disputes", "/callbacks", "/notifications"},
 	},
 	{"wrench", text.Text{ZH: "处理", EN: "Handling"}, []string{"/exceptions", "/approvals", "/batches"}},
-	{"landmark", text.Text{ZH: "资金", EN: "Money"}, []string{"/accounts"}},
+	{"landmark", text.Text{ZH: "资金", EN: "Money"}, []string{"/accounts", "/statements"}},
 	{"chart-line", text.Text{ZH: "分析", EN: "Analysis"}, []string{"/analytics"}},
 	{"store", text.Text{ZH: "商户", EN: "Merchants"}, []string{"/merchants"}},
 	{"credit-card", text.Text{ZH: "渠道", EN: "Suppliers"}, []string{"/suppliers"}},

@@ -118,7 +118,7 @@ func (s *handlers) linesPage(c *fiber.Ctx) error {
 	})
 }
 
-// statementPage shows a merchant's statement of a day in one currency.
+// statementPage shows a merchant's statement of a day in one currency, or of a month.
 func (s *handlers) statementPage(c *fiber.Ctx) error {
 	code, err := web.MerchantCode(c)
 	if err != nil {
@@ -135,6 +135,9 @@ func (s *handlers) statementPage(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		return err
+	}
+	if c.Context().QueryArgs().Has("month") {
+		return s.monthPage(c, code)
 	}
 	p := s.Page(c)
 	d := funds.StatementData{Merchant: code}

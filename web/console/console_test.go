@@ -260,6 +260,8 @@ var allPages = []namedPage{
 	{"account", "/accounts/merchant:m1/CNY", "refund:7103:D"},
 	{"account-none", "/accounts/refund:wx/CNY?to=2020-01-01", "refund:wx"},
 	{"statement", "/merchants/m1/statement", "refund:7101:F"},
+	{"statement-month", "/merchants/m1/statement?month=", "3,499.00"},
+	{"statements", "/statements", "3,499.00"},
 	{"statement-none", "/merchants/m1/statement?day=2020-01-01", "2020-01-02"},
 	{"merchants", "/merchants", "m1"},
 	{"reports", "/reports", "2026-11-20"},

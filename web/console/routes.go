@@ -154,6 +154,7 @@ func (s *handlers) routes() []web.Route {
 		post("/accounts/adjust", access.ProposeMoney, s.proposeAdjustment),
 		page("/accounts/:account", access.ViewOrders, s.accountCurrencies, web.Menu{}),
 		page("/accounts/:account/:currency", access.ViewOrders, s.linesPage, web.Menu{}),
+		page("/statements", access.ViewOrders, s.statementsPage, shown("scroll-text", text.Statements)),
 		page("/compensations", access.ViewCompensations, s.compensationsPage, shown("refresh-cw", text.Compensations)),
 		s.onAct(web.ActRoute{
 			Path: "/compensations/redrive", Kind: compensation.RedriveAct, Read: s.readRedrive, Then: s.showRedriven,

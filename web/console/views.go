@@ -15,6 +15,7 @@ import (
 	"backstop/internal/base/calendar"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/fund"
 	"backstop/internal/list"
 	"backstop/internal/savedview"
 	"backstop/views/search"
@@ -41,7 +42,7 @@ func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []pre
 	}
 	switch spec {
 	case console.OrderList:
-		query := url.Values{"paid": {console.Days(console.MonthLayout, now)}}
+		query := url.Values{"paid": {console.Days(fund.MonthLayout, now)}}
 		if merchant := at.Get("merchant"); merchant != "" {
 			query.Set("merchant", merchant)
 		}

@@ -183,6 +183,7 @@ var (
 	Name               = Text{ZH: "名称", EN: "Name"}
 	LastWeek           = Text{ZH: "上周同期", EN: "Last week"}
 	Statement          = Text{ZH: "对账单", EN: "Statement"}
+	Statements         = Text{ZH: "月度对账单", EN: "Monthly statements"}
 	BreakerOpen        = Text{ZH: "已熔断", EN: "Breaker open"}
 	MerchantHealth     = Text{ZH: "商户健康", EN: "Merchant health"}
 	RiskColumn         = Text{ZH: "风险资金", EN: "At risk"}
