@@ -25,9 +25,9 @@ import (
 var AccountTexts = ui.ListTexts{
 	Title: text.Accounts, Icon: "landmark", None: tAccountsNone, NoneHow: tAccountsNoneHow,
 	Fields: map[string]ui.Field{
-		"code":     {Label: tAccount},
+		"code":     {Label: text.LedgerAccount},
 		"currency": {Label: text.Currency},
-		"kind":     {Label: text.Kind, Value: accountKindText},
+		"kind":     {Label: text.Kind, Value: wording.AccountKind},
 		"part":     {Label: tFunds, Value: wording.FundPart},
 	},
 }
@@ -131,8 +131,8 @@ func (d StatementData) month() string { return d.Day[:min(len(d.Day), len(fund.M
 
 // AccountColumns are those of the list of accounts.
 var AccountColumns = []ui.Column[ledger.Account]{
-	accountCol("code", tAccount, func(a ledger.Account) (string, string) { return a.Code, a.Currency }).As("strong"),
-	ui.WordCol("kind", text.Kind, func(p *ui.Page, a ledger.Account) string { return p.T(accountKindText(console.KindOf(a.Code))) }),
+	accountCol("code", text.LedgerAccount, func(a ledger.Account) (string, string) { return a.Code, a.Currency }).As("strong"),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, a ledger.Account) string { return p.T(wording.AccountKind(console.KindOf(a.Code))) }),
 	ui.TextCol("currency", text.Currency, func(a ledger.Account) string { return a.Currency }).As("mono small"),
 	ui.MoneyCol("balance", tBalance, func(a ledger.Account) (int64, string) { return a.Balance, a.Currency }).With(accountBalance),
 	ui.TimeCol("folded", tFoldedAt, func(a ledger.Account) *int64 { return a.FoldedAt }).Optional(),
@@ -158,48 +158,8 @@ var LineColumns = []ui.Column[lineRow]{
 func accountCol[T any](word string, label text.Text, of func(T) (code, currency string)) ui.Column[T] {
 	return ui.Col(word, label, ui.TextKind, func(p *ui.Page, row T) ui.Cell {
 		code, currency := of(row)
-		return ui.Cell{Text: code, Show: accountName(p, code), Title: code, Href: string(link.Account(code, currency))}
+		return ui.Cell{Text: code, Show: wording.AccountName(p, code), Title: code, Href: string(link.Account(code, currency))}
 	})
-}
-
-// accountName is what an account is called: what is owed, and whose it is.
-func accountName(p *ui.Page, code string) string {
-	kind := console.KindOf(code)
-	_, of, _ := strings.Cut(code, ":")
-	of = strings.TrimSuffix(strings.TrimSuffix(of, fund.FrozenPart), fund.ReservedPart)
-	if name, ok := accountNames[kind]; ok {
-		return p.T(name, of)
-	}
-	return p.T(accountKindText(kind))
-}
-
-var accountNames = map[string]text.Text{
-	"bank":                  {ZH: "银行 %s", EN: "Bank %s"},
-	"supplier":              {ZH: "应收 %s", EN: "Receivable from %s"},
-	"merchant":              {ZH: "应付 %s", EN: "Payable to %s"},
-	console.FrozenAccount:   {ZH: "应付 %s（冻结）", EN: "Payable to %s, frozen"},
-	console.ReservedAccount: {ZH: "应付 %s（争议保留）", EN: "Payable to %s, reserved"},
-	"refund":                {ZH: "退款在途 %s", EN: "Refunds in transit, %s"},
-	"payout":                {ZH: "出款在途 %s", EN: "Payouts in transit, %s"},
-	"suspense":              {ZH: "挂账 %s", EN: "Suspense of %s"},
-	"cost":                  {ZH: "渠道成本 %s", EN: "Cost of %s"},
-}
-
-func accountKindText(kind string) text.Text { return ui.TextFor(accountKinds, kind) }
-
-var accountKinds = map[string]text.Text{
-	"bank":                  {ZH: "银行（自有资金）", EN: "Bank, our own money"},
-	"supplier":              {ZH: "应收渠道", EN: "Receivable from suppliers"},
-	"merchant":              {ZH: "应付商户", EN: "Payable to merchants"},
-	console.FrozenAccount:   {ZH: "应付商户（冻结）", EN: "Payable to merchants, frozen"},
-	console.ReservedAccount: {ZH: "应付商户（争议保留）", EN: "Payable to merchants, reserved for disputes"},
-	"refund":                {ZH: "退款在途", EN: "Refunds in transit"},
-	"payout":                {ZH: "出款在途", EN: "Payouts in transit"},
-	"suspense":              {ZH: "挂账", EN: "Suspense"},
-	"income":                {ZH: "手续费收入", EN: "Fee income"},
-	"cost":                  {ZH: "渠道成本", EN: "Supplier costs"},
-	"loss":                  {ZH: "损失", EN: "Losses"},
-	"opening":               {ZH: "期初", EN: "Opening balances"},
 }
 
 // lineKindText names a kind of lines on a statement; "" = none.
@@ -231,7 +191,6 @@ func pairsText() string { return strings.Join(adjust.Pairs(), " · ") }
 
 // Texts of these pages.
 var (
-	tAccount         = text.Text{ZH: "账户", EN: "Account"}
 	tBalance         = text.Text{ZH: "余额", EN: "Balance"}
 	tOther           = text.Text{ZH: "对方账户", EN: "Other account"}
 	tFunds           = text.Text{ZH: "资金", EN: "Funds"}

@@ -65,20 +65,76 @@ func changeColumns(states map[string]ui.State, messages map[int64]*console.Callb
 	}
 }
 
-// entriesPanel lists entries in the ledger.
+// entriesPanel lists entries in the ledger, both sides of each, and their sum.
 func entriesPanel(p *ui.Page, entries []ledger.Line) templ.Component {
-	return ui.TablePanel(p, "entries", entryTexts, entryColumns, entries)
+	return ui.TablePanel(p, "entries", entryTexts, entryColumns, entrySides(entries))
 }
 
 var entryTexts = ui.ListTexts{Title: text.Ledger, Icon: "landmark", None: tEntriesNone, NoneHow: tEntriesNoneHow}
 
+// entrySide is one side of an entry in the ledger, or the sum of all in one currency, which has no account.
+type entrySide struct {
+	at            *int64 // nil = it is below the other side
+	ref, account  string
+	debit, credit int64
+	currency      string
+}
+
+// entrySides are both sides of each entry, and then the sums of each currency.
+func entrySides(entries []ledger.Line) (all []entrySide) {
+	var sums []entrySide
+	for _, e := range entries {
+		all = append(
+			all, entrySide{at: &e.CreatedAt, ref: e.Ref, account: e.Debit, debit: e.Amount, currency: e.Currency},
+			entrySide{account: e.Credit, credit: e.Amount, currency: e.Currency},
+		)
+		i := slices.IndexFunc(sums, func(s entrySide) bool { return s.currency == e.Currency })
+		if i < 0 {
+			i, sums = len(sums), append(sums, entrySide{currency: e.Currency})
+		}
+		sums[i].debit += e.Amount
+		sums[i].credit += e.Amount
+	}
+	return append(all, sums...)
+}
+
 // entryColumns are those of entries in the ledger.
-var entryColumns = []ui.Column[ledger.Line]{
-	ui.TimeCol("at", text.Time, func(e ledger.Line) *int64 { return &e.CreatedAt }),
-	ui.TextCol("reference", text.Reference, func(e ledger.Line) string { return e.Ref }).As("mono small"),
-	accountCol("debit", text.Debit, func(e ledger.Line) (string, string) { return e.Debit, e.Currency }).As("small"),
-	accountCol("credit", text.Credit, func(e ledger.Line) (string, string) { return e.Credit, e.Currency }).As("small"),
-	ui.MoneyCol("amount", text.Amount, func(e ledger.Line) (int64, string) { return e.Amount, e.Currency }),
+var entryColumns = []ui.Column[entrySide]{
+	ui.Col("at", text.Time, ui.TimeKind, func(_ *ui.Page, e entrySide) ui.Cell {
+		if e.at == nil {
+			return ui.Cell{Body: templ.NopComponent}
+		}
+		return ui.Cell{At: e.at}
+	}),
+	ui.Col("account", text.LedgerAccount, ui.TextKind, func(p *ui.Page, e entrySide) ui.Cell {
+		if e.account == "" {
+			return ui.Cell{Text: p.T(text.Total), Class: "strong"}
+		}
+		return ui.Cell{
+			Text: e.account, Show: wording.AccountName(p, e.account), Title: e.account, Href: string(link.Account(e.account, e.currency)),
+		}
+	}).As("small"),
+	entryMoney("debit", text.Debit, func(e entrySide) int64 { return e.debit }),
+	entryMoney("credit", text.Credit, func(e entrySide) int64 { return e.credit }),
+	ui.Col("reference", text.Reference, ui.TextKind, func(_ *ui.Page, e entrySide) ui.Cell {
+		if e.ref == "" {
+			return ui.Cell{Body: templ.NopComponent}
+		}
+		return ui.Cell{Text: e.ref}
+	}).As("mono small"),
+}
+
+// entryMoney is a column of one side, empty where the money is on the other.
+func entryMoney(word string, label text.Text, of func(entrySide) int64) ui.Column[entrySide] {
+	return ui.Col(word, label, ui.BalanceKind, func(_ *ui.Page, e entrySide) (c ui.Cell) {
+		if c.Minor, c.Currency = of(e), e.currency; c.Minor == 0 {
+			return ui.Cell{Body: templ.NopComponent}
+		}
+		if e.account == "" {
+			c.Class = "strong"
+		}
+		return c
+	})
 }
 
 // openExceptions lead to the open exceptions about it.

@@ -147,6 +147,7 @@ var (
 	InBrackets         = Text{ZH: "%s（%s）", EN: "%s (%s)"}
 	ByActor            = Text{ZH: "由 %s", EN: "by %s"}
 	Callback           = Text{ZH: "渠道回调", EN: "Callback"}
+	LedgerAccount      = Text{ZH: "账户", EN: "Account"}
 	Credit             = Text{ZH: "贷", EN: "Credit"}
 	Debit              = Text{ZH: "借", EN: "Debit"}
 	Difference         = Text{ZH: "差额", EN: "Difference"}
