@@ -53,11 +53,9 @@ var (
 	tAttemptsList  = text.Text{ZH: "通知", EN: "Notifications"}
 	tLedgerNone    = text.Text{ZH: "这笔订单还没有记账。", EN: "Nothing is booked for this order."}
 	tJournal       = text.Text{ZH: "凭证", EN: "Journal"}
+	tTransfers     = text.Text{ZH: "分录明细（%s 笔）", EN: "Entries: %s"}
 	tLedgerSum     = text.Text{ZH: "合计", EN: "Sum"}
 )
 
 // asideRows is how many rows the lists beside a story have.
 const asideRows = 20
-
-// transfersShown is how many of an order's transfers are open at once.
-const transfersShown = 3

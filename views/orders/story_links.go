@@ -75,30 +75,29 @@ func sumsOf(all []exception.Item) []report.Sum {
 	return s.Sums
 }
 
-// ledgerSum is what an order's transfers make of one account: credits minus
-// debits.
+// ledgerSum is what an order's transfers make of one account, or of all: debits and credits.
 type ledgerSum struct {
-	account, currency string
-	minor             int64
+	account, currency string // account "" = all
+	debit, credit     int64
 }
 
-// ledgerSums adds up both sides of the order's transfers; the sums of one
-// currency make zero.
-func ledgerSums(s *console.Story) (sums []ledgerSum) {
-	add := func(account, currency string, minor int64) {
-		for i := range sums {
-			if sums[i].account == account && sums[i].currency == currency {
-				sums[i].minor += minor
-				return
-			}
+// ledgerSums adds up both sides of the order's transfers by account, and then all of each currency.
+func ledgerSums(s *console.Story) []ledgerSum {
+	var sums, totals []ledgerSum
+	add := func(to *[]ledgerSum, account, currency string, debit, credit int64) {
+		i := slices.IndexFunc(*to, func(x ledgerSum) bool { return x.account == account && x.currency == currency })
+		if i < 0 {
+			i, *to = len(*to), append(*to, ledgerSum{account: account, currency: currency})
 		}
-		sums = append(sums, ledgerSum{account, currency, minor})
+		(*to)[i].debit += debit
+		(*to)[i].credit += credit
 	}
 	for _, t := range s.Transfers {
-		add(t.Debit, t.Currency, -t.Amount)
-		add(t.Credit, t.Currency, t.Amount)
+		add(&sums, t.Debit, t.Currency, t.Amount, 0)
+		add(&sums, t.Credit, t.Currency, 0, t.Amount)
+		add(&totals, "", t.Currency, t.Amount, t.Amount)
 	}
-	return sums
+	return append(sums, totals...)
 }
 
 // takenLater are the kinds of lines that change what the merchant has of a payment.
