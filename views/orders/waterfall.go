@@ -16,14 +16,18 @@ const (
 	fallRight   = 648.0
 	fallNames   = 84.0 // room for the lanes' names
 	fallTop     = 22.0
-	fallLane    = 20.0
-	fallBar     = 11.0
+	fallLane    = 22.0
+	fallBar     = 16.0
+	fallLetter  = 6.0 // the width of a letter in a bar
 	fallTick    = 2.5   // the least width at which a bar is seen
 	fallCut     = 30.0  // what a wait that was cut out takes
 	fallLabel   = 52.0  // the least room between two labels
 	fallNarrow  = 150.0 // and between two on a narrow page
 	fallCutFrom = 0.35  // waits longer than this share of all work are cut out
 )
+
+// fewestSpans is how many spans a waterfall has at least: fewer are told by the story below it.
+const fewestSpans = 3
 
 // spanEnds is how many spans a waterfall has of each end of a story.
 const spanEnds = 50
@@ -66,6 +70,8 @@ type fallSpan struct {
 	ui.Box
 	class string
 	title string
+	label string // in the bar; "" = it has no room
+	roomy bool   // the label needs a wide page
 }
 
 // fallMark is a moment on the axis.
@@ -175,9 +181,9 @@ func axis(all []stretch, at int64) float64 {
 	return fallRight
 }
 
-// drawFall computes the waterfall; nothing where nothing was measured.
+// drawFall computes the waterfall; nothing where little was measured.
 func drawFall(p *ui.Page, spans []console.Span) (f fall) {
-	if len(spans) == 0 {
+	if len(spans) < fewestSpans {
 		return f
 	}
 	all := stretches(spans)
@@ -195,11 +201,12 @@ func drawFall(p *ui.Page, spans []console.Span) (f fall) {
 		}
 		from, to := axis(all, s.From), axis(all, s.To)
 		line := slices.IndexFunc(f.lanes, func(l lane) bool { return slices.Contains(l.kinds, s.Kind) })
-		b := ui.Box{X: min(from, fallRight-fallTick), Y: fallTop + fallLane*float64(line) + 4, W: max(to-from, fallTick), H: fallBar}
-		if s.Idle() {
-			b.Y, b.H = b.Y+3, fallBar-6
+		b := ui.Box{X: min(from, fallRight-fallTick), Y: fallTop + fallLane*float64(line) + 2, W: max(to-from, fallTick), H: fallBar}
+		bar := fallSpan{Box: b, class: spanClass(s), title: spanWord(p, s) + " · " + spanTook(p, s)}
+		if room := fallLetter * float64(len(p.Fine(s.To-s.From))+2); b.W >= room && !s.Planned {
+			bar.label, bar.roomy = p.Fine(s.To-s.From), b.W < 2*room
 		}
-		f.spans = append(f.spans, fallSpan{b, spanClass(s), spanWord(p, s) + " · " + spanTook(p, s)})
+		f.spans = append(f.spans, bar)
 	}
 	lastLabel, lastNarrow := -fallLabel, -fallNarrow
 	for i, s := range all {

@@ -34,6 +34,12 @@ func TestAWaterfallCutsLongWaits(t *testing.T) {
 		}
 		before = s.X
 	}
+	if f.spans[0].label != "" || f.spans[3].label != "100 ms" || f.spans[5].label != "100 ms" {
+		t.Errorf("bars are labelled %q, %q and %q", f.spans[0].label, f.spans[3].label, f.spans[5].label)
+	}
+	if f := drawFall(p, spans[:fewestSpans-1]); len(f.spans) != 0 {
+		t.Errorf("%d spans are drawn", len(f.spans))
+	}
 	if a, b := f.spans[3].W, f.spans[5].W; a < 250 || a-b > 0.1 || b-a > 0.1 {
 		t.Errorf("two attempts of 100 ms are %.1f and %.1f wide", a, b)
 	}
