@@ -19,8 +19,10 @@ func TestEntriesHaveBothSidesAndOneSum(t *testing.T) {
 	}
 	rows[0].at, rows[2].at = nil, nil
 	if want := []entrySide{
-		{ref: "refund:1:D", account: "merchant:m1", debit: 700, currency: "CNY"}, {account: "refund:wx", credit: 700, currency: "CNY"},
-		{ref: "refund:1:C", account: "refund:wx", debit: 700, currency: "CNY"}, {account: "supplier:wx", credit: 700, currency: "CNY"},
+		{ref: "refund:1:D", account: "merchant:m1", debit: 700, currency: "CNY"},
+		{account: "refund:wx", credit: 700, currency: "CNY"},
+		{ref: "refund:1:C", account: "refund:wx", debit: 700, currency: "CNY"},
+		{account: "supplier:wx", credit: 700, currency: "CNY"},
 		{debit: 1400, credit: 1400, currency: "CNY"},
 	}; !slices.Equal(rows, want) {
 		t.Errorf("%+v", rows)

@@ -49,16 +49,16 @@ var OrderColumns = []ui.Column[orderRow]{
 	ui.TextCol("currency", text.Currency, func(o orderRow) string { return o.Currency }).ExportOnly(),
 	ui.MoneyCol("amount", text.Amount, func(o orderRow) (int64, string) { return o.Amount, o.Currency }).With(orderAmount),
 	ui.StateCol("status", text.State, func(o orderRow) ui.State { return ui.Look(ui.OrderStates, o.Status) }).As("").With(orderState),
-	ui.TimeCol("paid", tPaidAt, func(o orderRow) *int64 { return o.PaidAt }).ExportOnly(),
+	ui.TimeCol("paid", tPaidAt, func(o orderRow) *int64 { return o.PaidAt }).OnChoice(),
 	ui.MoneyCol("paid_amount", text.PaidSum, func(o orderRow) (int64, string) { return o.PaidAmount, o.Currency }).ExportOnly(),
-	ui.MoneyCol("fee_amount", text.Fee, func(o orderRow) (int64, string) { return o.FeeAmount, o.Currency }).ExportOnly(),
+	ui.MoneyCol("fee_amount", text.Fee, func(o orderRow) (int64, string) { return o.FeeAmount, o.Currency }).OnChoice(),
 	ui.MoneyCol("fee_returned", text.FeeReturned, func(o orderRow) (int64, string) { return o.FeeReturned, o.Currency }).ExportOnly(),
-	ui.MoneyCol("refunded_amount", tRefunded, func(o orderRow) (int64, string) { return o.RefundedAmount, o.Currency }).ExportOnly(),
+	ui.MoneyCol("refunded_amount", tRefunded, func(o orderRow) (int64, string) { return o.RefundedAmount, o.Currency }).OnChoice(),
 	ui.StateCol("refund_status", tRefundStatus, func(o orderRow) ui.State { return ui.Refunded[o.RefundStatus()] }).ExportOnly(),
 	ui.MoneyCol("refunds_held", tRefundsHeld, func(o orderRow) (int64, string) { return o.RefundsHeld, o.Currency }).ExportOnly(),
 	ui.MoneyCol("disputed_amount", tDisputed, func(o orderRow) (int64, string) { return o.Disputed, o.Currency }).ExportOnly(),
 	ui.MoneyCol("dispute_fees", text.DisputeFee, func(o orderRow) (int64, string) { return o.DisputeFees, o.Currency }).ExportOnly(),
-	ui.MoneyCol("net", tNetAmount, func(o orderRow) (int64, string) { return o.Net(), o.Currency }).ExportOnly(),
+	ui.MoneyCol("net", tNetAmount, func(o orderRow) (int64, string) { return o.Net(), o.Currency }).OnChoice(),
 	ui.TextCol("trade_no", text.TradeNo, func(o orderRow) string { return o.TradeNo }).ExportOnly(),
 	ui.StateCol("notified", text.MerchantNotified, func(o orderRow) ui.State {
 		if o.NotifyStatus == "none" {
@@ -67,6 +67,11 @@ var OrderColumns = []ui.Column[orderRow]{
 		return ui.Look(ui.NotifyStates, o.NotifyStatus)
 	}).As(""),
 	ui.NoteCol("subject", text.Subject, func(_ *ui.Page, o orderRow) string { return o.Subject }).Optional(),
+}
+
+// FinanceColumns are those that finance begins with.
+var FinanceColumns = []string{
+	"paid", "no", "merchant", "supplier", "amount", "fee_amount", "refunded_amount", "net", "status",
 }
 
 // Orders is the list of orders.
@@ -159,7 +164,7 @@ func orderAmount(p *ui.Page, o orderRow) templ.Component {
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tRefunded))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/orders.templ`, Line: 76, Col: 49}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/orders.templ`, Line: 81, Col: 49}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {

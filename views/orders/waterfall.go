@@ -18,7 +18,7 @@ const (
 	fallTop     = 22.0
 	fallLane    = 22.0
 	fallBar     = 16.0
-	fallLetter  = 6.0 // the width of a letter in a bar
+	fallLetter  = 6.0   // the width of a letter in a bar
 	fallTick    = 2.5   // the least width at which a bar is seen
 	fallCut     = 30.0  // what a wait that was cut out takes
 	fallLabel   = 52.0  // the least room between two labels

@@ -65,6 +65,7 @@ const (
 	Optional         // left out where the page is narrow
 	ExportOnly       // not on the page
 	PageOnly         // not in files
+	OnChoice         // on the page only where it is chosen
 )
 
 // Cell is one value; the Kind says which fields are used.
@@ -153,6 +154,13 @@ func (c Column[T]) PageOnly() Column[T] {
 	return c
 }
 
+// OnChoice leaves the column out of the page unless the person chooses it, or a role has it from the
+// start.
+func (c Column[T]) OnChoice() Column[T] {
+	c.In = OnChoice
+	return c
+}
+
 // As replaces the class of the column's cells.
 func (c Column[T]) As(td string) Column[T] {
 	c.Td, c.Class = td, ""
@@ -202,6 +210,32 @@ func Replace[T any](columns []Column[T], with Column[T]) []Column[T] {
 	return columns
 }
 
+// Arrange returns the columns as a page draws them: those of chosen, which has words separated by commas,
+// beside the usual ones; without a choice only those of a role, in its order, where it has any.
+func Arrange[T any](columns []Column[T], chosen string, ofRole []string) (drawn []Column[T]) {
+	words := strings.Split(chosen, ",")
+	if chosen != "" {
+		ofRole = nil
+	}
+	for _, word := range ofRole {
+		c := columns[slices.IndexFunc(columns, func(c Column[T]) bool { return c.Word == word && c.In != ExportOnly })]
+		c.In = Shown
+		drawn = append(drawn, c)
+	}
+	for _, c := range columns {
+		switch {
+		case slices.Contains(ofRole, c.Word):
+			continue
+		case len(ofRole) > 0:
+			c.In = ExportOnly
+		case c.In == OnChoice && slices.Contains(words, c.Word):
+			c.In = Shown
+		}
+		drawn = append(drawn, c)
+	}
+	return drawn
+}
+
 // Headings are those of the columns.
 func Headings[T any](columns []Column[T]) []Heading {
 	all := make([]Heading, len(columns))
@@ -216,7 +250,7 @@ func Cells[T any](p *Page, columns []Column[T], rows []T) [][]Cell {
 	all := make([][]Cell, len(rows))
 	for i, row := range rows {
 		for _, c := range columns {
-			if c.In == ExportOnly {
+			if c.In == ExportOnly || c.In == OnChoice {
 				continue
 			}
 			x := c.Cell(p, row)
@@ -252,7 +286,7 @@ func Choose[T any](columns []Column[T], words []string) ([]Column[T], error) {
 func (l List) Listed(p *Page, columns []Heading, cells [][]Cell) List {
 	l.Cells = cells
 	for _, h := range columns {
-		if h.In != ExportOnly {
+		if h.In != ExportOnly && h.In != OnChoice {
 			l.Columns = append(l.Columns, h)
 		}
 		if h.In != PageOnly {

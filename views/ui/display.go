@@ -53,6 +53,19 @@ func (l List) shown(word string) bool {
 	return len(words) == 0 || slices.Contains(words, word)
 }
 
+// choices are the columns that the page can show.
+func (l List) choices() []Heading {
+	if l.Choices == nil {
+		return l.Columns
+	}
+	return slices.DeleteFunc(slices.Clone(l.Choices), func(h Heading) bool { return h.In == ExportOnly })
+}
+
+// drawn reports whether a column is shown on the page.
+func (l List) drawn(word string) bool {
+	return l.shown(word) && slices.ContainsFunc(l.Columns, func(h Heading) bool { return h.Word == word })
+}
+
 // Filter is the query without what only changes how the rows look.
 func (q Query) Filter() Query {
 	values := make(map[string][]string, len(q.Values))
@@ -146,7 +159,7 @@ var (
 	CompactRows     = text.Text{ZH: "紧凑", EN: "Compact"}
 	tColumns        = text.Text{ZH: "列", EN: "Columns"}
 	tShowColumns    = text.Text{ZH: "显示选中的列", EN: "Show selected"}
-	tAllColumns     = text.Text{ZH: "显示全部列", EN: "Show all"}
+	tUsualColumns   = text.Text{ZH: "恢复默认列", EN: "Default columns"}
 	tColumnsHow     = text.Text{
 		ZH: "所选的列保存在网址里，可随视图一起保存；导出时默认选中这些列。",
 		EN: "The columns are kept in the address, saved with a view, and preselected for an export.",

@@ -35,6 +35,7 @@ type List struct {
 	Causes       []list.Cause   // of the rows that failed
 	Exports      []ExportColumn // of an export of the list; none = it has no export
 	Columns      []Heading      // of its table
+	Choices      []Heading      // that its table can have; nil = those that it has
 	Cells        [][]Cell       // of its rows
 	// PickAll is the heading above the boxes that pick rows, Picks the box of each row; nil = there are
 	// none.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/views/orders"
+	"backstop/web"
 	"backstop/web/webtest"
 )
 
@@ -53,6 +56,46 @@ func TestColumnsAreChosenInTheAddress(t *testing.T) {
 			t.Errorf("a view with a column that is gone: %d, or columns are hidden", got.Status)
 		}
 	})
+}
+
+// Finance begins with the columns of money, in low rows; what a person chose wins.
+func TestFinanceBeginsWithTheColumnsOfMoney(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	ordered(t, h.DB, 4, "tea")
+	heads := func(cookie, path string) (all []string) {
+		for _, m := range regexp.MustCompile(`(?s)<th scope="col"[^>]*>\s*(.*?)\s*(?:<span|</th>)`).FindAllStringSubmatch(h.Page(t, cookie, path).Body, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	finance, lead := h.SignIn(t, access.Finance), h.SignIn(t, access.Lead)
+	if got, want := heads(finance, "/orders?lang=en"), []string{
+		"Paid at", "Order number", "Merchant", "Supplier", "Amount", "Fee", "Refunded", "Net", "State",
+	}; !slices.Equal(got, want) {
+		t.Errorf("finance begins with %q", got)
+	}
+	page := h.Page(t, finance, "/orders?lang=en").Body
+	for _, part := range []string{
+		`data-density="compact"`, `name="columns" value="net" checked`, `name="columns" value="subject">`, `value="trade_no" checked`,
+	} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page of finance has no %s", part)
+		}
+	}
+	if page := h.Page(t, finance+"; "+web.DensityCookie+"=comfortable", "/orders").Body; strings.Contains(page, "data-density") {
+		t.Error("a height that was chosen does not win")
+	}
+	if got := heads(finance, "/orders?lang=en&columns=created,net"); len(got) != 10 || got[0] != "Created" || got[7] != "Net" {
+		t.Errorf("finance chose created and net of %q", got)
+	}
+	if got := heads(lead, "/orders?lang=en"); len(got) != 9 || got[0] != "Created" || slices.Contains(got, "Net") {
+		t.Errorf("a lead begins with %q", got)
+	}
+	rows := cells(t, h.Page(t, finance, "/orders?lang=en&format=csv").Body)
+	if len(rows[1]) != len(orders.OrderColumns) {
+		t.Errorf("the file has %q", rows[1])
+	}
 }
 
 func TestOneCurrencyStandsInTheHeading(t *testing.T) {

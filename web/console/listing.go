@@ -47,11 +47,15 @@ type listPage[T any] struct {
 	// draw draws the page; nil = it is nothing but the list.
 	draw    func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
 	columns []ui.Column[T] // of the page and of an export; nil = no export
+	// ofRole are the columns that a role begins with, in low rows, until the person chooses others.
+	ofRole map[string][]string
 }
 
 // listed returns the list with its columns and rows.
 func (x listPage[T]) listed(p *ui.Page, l ui.List, rows []T) ui.List {
-	return l.Listed(p, ui.Headings(x.columns), ui.Cells(p, x.columns, rows))
+	l.Choices = ui.Headings(x.columns)
+	drawn := ui.Arrange(x.columns, l.Values.Get("columns"), x.ofRole[p.Role])
+	return l.Listed(p, ui.Headings(drawn), ui.Cells(p, drawn, rows))
 }
 
 // page returns the page of the list.
@@ -93,6 +97,9 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	}
 	if len(c.Context().QueryArgs().PeekMulti("columns")) > 1 {
 		return c.Redirect(l.address(), http.StatusSeeOther) // a form; an address has them in one word
+	}
+	if page.ofRole[l.p.Role] != nil && c.Cookies(web.DensityCookie) == "" {
+		l.p.Compact = true
 	}
 	l.span.Totals = true
 	rows, err := page.read(ctx, l.filter, l.span)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 
+	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/views/orders"
@@ -20,6 +21,7 @@ func (s *handlers) orders() listPage[console.Order] {
 		},
 		number: "no", only: func(o console.Order) string { return orderPath(o.OrderNo) },
 		bars: s.Console.CallbackBars, barsBy: "supplier",
+		ofRole: map[string][]string{access.Finance: orders.FinanceColumns},
 	}
 }
 
