@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -33,10 +32,7 @@ var DeliveryList = list.New(list.Spec{
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
 		{Word: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "kind")},
 		{Word: "cause", Column: "last_class", Values: names(notify.Causes()...)},
-		amountOf(&list.Money{
-			Minor:    "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT w.amount FROM orders AS w WHERE w.id = d.subject_id), 0) END",
-			Currency: "COALESCE(NULLIF(d.currency, ''), (SELECT w.currency FROM orders AS w WHERE w.id = d.subject_id), '')",
-		}),
+		amountOf(&list.Money{Minor: deliveryMinor, Currency: deliveryCode}),
 		atRisk("deliveries", func(r report.Rows) list.Match {
 			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
 		}),
@@ -91,20 +87,27 @@ type Delivery struct {
 	PublicID string `bun:"-"`
 }
 
-// The money is the notification's while it is at risk, otherwise the order's.
+// The money is the notification's while it is at risk, otherwise that of the order, refund, payout or
+// dispute that it is about.
 const (
-	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END"
-	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, '')"
+	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, " + fundAmount + ", 0) END"
+	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, " + fundCurrency + ", '')"
 	deliveryColumns  = notify.ListColumns +
 		", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.recipient_id), '') AS merchant," +
 		deliveryAmount + " AS money, " + deliveryCurrency + " AS money_currency"
 	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
+
+	fundAmount = "(SELECT r.amount FROM refunds AS r WHERE r.id = d.subject_id), (SELECT p.amount FROM payouts AS p WHERE p.id = d.subject_id)," +
+		" (SELECT dp.amount FROM disputes AS dp WHERE dp.id = d.subject_id)"
+	fundCurrency = "(SELECT r.currency FROM refunds AS r WHERE r.id = d.subject_id), (SELECT p.currency FROM payouts AS p WHERE p.id = d.subject_id)," +
+		" (SELECT dp.currency FROM disputes AS dp WHERE dp.id = d.subject_id)"
 )
 
-// The same for the totals, which are read without joins.
+// The same for the totals and the filter, which are read without joins.
 const (
-	deliveryMinor = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT o.amount FROM orders AS o WHERE o.id = d.subject_id), 0) END"
-	deliveryCode  = "CASE WHEN d.currency <> '' THEN d.currency ELSE COALESCE((SELECT o.currency FROM orders AS o WHERE o.id = d.subject_id), '') END"
+	deliveryMinor = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT w.amount FROM orders AS w WHERE w.id = d.subject_id), " +
+		fundAmount + ", 0) END"
+	deliveryCode = "COALESCE(NULLIF(d.currency, ''), (SELECT w.currency FROM orders AS w WHERE w.id = d.subject_id), " + fundCurrency + ", '')"
 )
 
 // deliveryCause is why the last attempt failed; one that waits or is parked has it until it
@@ -249,20 +252,6 @@ type Notification struct {
 	Resend   *Resend
 }
 
-// addMoney adds the amount that the notification names, if it is about no order: a refund, payout
-// or dispute.
-func (n *Notification) addMoney() {
-	var event struct {
-		Data struct {
-			Amount   int64
-			Currency string
-		}
-	}
-	if n.Currency == "" && json.Unmarshal([]byte(n.Body), &event) == nil {
-		n.Amount, n.Currency = event.Data.Amount, event.Data.Currency
-	}
-}
-
 // Mask hides personal data in the merchant's responses.
 func (n *Notification) Mask() {
 	m := maskerOf(n.OrderNo)
@@ -295,7 +284,6 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	}
 	n := &Notification{Delivery: rows[0], Body: event.Body}
 	n.PublicID = id
-	n.addMoney()
 	if n.Resend, err = b.resend(ctx, id, &n.Delivery.Delivery); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/fund/refund"
 	"backstop/internal/notify"
 )
 
@@ -22,11 +23,24 @@ func TestANotificationAboutARefundIsSentAgain(t *testing.T) {
 			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, finished_at) VALUES (?, ?, 1, ?, ?, 'webhook', '', 'exhausted', ?, ?)",
 			id+100, id, id, kind, now, now)
 	}
+	if _, err := h.DB.NewInsert().Model(&refund.Refund{
+		ID: 71, RefundNo: "R71", MerchantID: 1, OutRefundNo: "RF-71", Amount: 1234, Currency: "CNY", Status: refund.Failed, CreatedAt: now,
+	}).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	path := "/notifications/" + notify.PublicID(71, "refund.failed")
 	support := h.SignIn(t, access.Support)
 	page := h.Page(t, support, path+"?lang=en").Body
 	if !strings.Contains(page, "12.34") || !strings.Contains(page, path+"/resend") {
 		t.Fatalf("the amount (%v) or the form (%v) is missing", strings.Contains(page, "12.34"), strings.Contains(page, path+"/resend"))
+	}
+	change(t, h.DB,
+		"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at)"+
+			" VALUES (?, 71, 1, 71, 'refund.failed', 'webhook', '', 'delivered', ?)", h.DB.NewID(), now)
+	for _, filter := range []string{"type=refund.failed", "amount=12.34"} { // in the list and in its total
+		if list := h.Page(t, support, "/notifications?lang=en&"+filter).Body; strings.Count(list, `value="1234 CNY"`) != 2 {
+			t.Errorf("%s: the list has the amount %d times", filter, strings.Count(list, `value="1234 CNY"`))
+		}
 	}
 	if ping := h.Page(t, support, "/notifications/"+notify.PublicID(72, notify.Ping)).Body; strings.Contains(ping, "/resend\"") {
 		t.Error("a ping can be sent again")

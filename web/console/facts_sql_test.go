@@ -33,8 +33,9 @@ var factsSQL = map[string]factSQL{
 		"from": "o.created_at >= ?",
 	}},
 	"/notifications": {
-		"deliveries AS d LEFT JOIN orders AS o ON o.id = d.subject_id", "CASE WHEN d.currency = '' THEN o.amount ELSE d.amount END",
-		"CASE WHEN d.currency = '' THEN o.currency ELSE d.currency END",
+		"deliveries AS d LEFT JOIN (SELECT id, amount, currency FROM orders UNION ALL SELECT id, amount, currency FROM refunds" +
+			" UNION ALL SELECT id, amount, currency FROM payouts UNION ALL SELECT id, amount, currency FROM disputes) AS o ON o.id = d.subject_id",
+		"CASE WHEN d.currency = '' THEN o.amount ELSE d.amount END", "CASE WHEN d.currency = '' THEN o.currency ELSE d.currency END",
 		map[string]string{
 			"merchant": "d.recipient_id = " + merchantSQL, "cause": "d.last_class = ?", "window": "? <> ''",
 			"status=parked": "d.status IN ('queued', 'retry_wait') AND d.recipient_id IN" +
