@@ -217,6 +217,9 @@ func (b *batch) settledBy(m *Message, o *order.Order) bool {
 	return b.booked[m.trade()] && b.trades[m.trade()] == o.ID && c.Amount == o.PaidAmount && c.Currency == o.Currency
 }
 
+// AmountStep is the check of a payment's amount against its order's.
+const AmountStep = "amount"
+
 func (b *batch) decidePaid(m *Message, d *decision) {
 	c, o, waive := m.Content, d.order, m.Source.Waive
 	if c.Currency != o.Currency {
@@ -225,11 +228,11 @@ func (b *batch) decidePaid(m *Message, d *decision) {
 		return
 	}
 	if c.Amount != o.Amount && !(waive.Amount && c.Amount > 0) {
-		d.fail("amount", stepNot, money.Format(c.Amount, c.Currency), money.Format(o.Amount, o.Currency)+" "+o.Currency)
+		d.fail(AmountStep, stepNot, money.Format(c.Amount, c.Currency), money.Format(o.Amount, o.Currency)+" "+o.Currency)
 		d.except(m, exception.AmountMismatch, map[string]any{"got": c.Amount, "want": o.Amount, "difference": c.Amount - o.Amount})
 		return
 	}
-	d.pass("amount", stepAmount)
+	d.pass(AmountStep, stepAmount)
 	by := b.trades[m.trade()] // the order that already has this payment
 	if by != 0 && by != o.ID {
 		d.fail("trade number", stepSettled, c.TradeNo)

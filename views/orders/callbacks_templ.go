@@ -98,9 +98,24 @@ func CallbackPage(p *ui.Page, c *console.CallbackDetail, u panel.Unmask) templ.C
 		About:   []ui.Fact{ui.TextFact(text.Text{}, "", c.Supplier), ui.TimeFact(text.Text{}, &c.ReceivedAt)},
 		Actions: []templ.Component{panel.UnmaskButton(p, u)},
 		Main:    []templ.Component{panel.Checks(p, c.Steps), callbackRaw(p, c, u.Until == 0)},
-		Side:    []templ.Component{callbackIDs(p, c)},
-		Foot:    []templ.Component{panel.UnmaskDialog(p, u)},
+		Side: []templ.Component{
+			ui.If(c.Currency != "" || c.OrderCurrency != "", ui.Facts(p, "amount-title", text.Amount, callbackMoney(c)...)), callbackIDs(p, c),
+		},
+		Foot: []templ.Component{panel.UnmaskDialog(p, u)},
 	})
+}
+
+// callbackMoney are the amounts of the callback and of its order.
+func callbackMoney(c *console.CallbackDetail) []ui.Fact {
+	both := c.Currency != "" && c.Currency == c.OrderCurrency
+	class := "strong t-ok"
+	if c.Minor != c.OrderMinor {
+		class = "strong t-bad"
+	}
+	return []ui.Fact{
+		ui.MoneyFact(text.Callback, c.Minor, c.Currency), ui.MoneyFact(text.Order, c.OrderMinor, c.OrderCurrency),
+		ui.MoneyFact(text.Difference, c.Minor-c.OrderMinor, c.Currency).As(class).If(both),
+	}
 }
 
 func callbackIDs(p *ui.Page, c *console.CallbackDetail) templ.Component {
@@ -144,7 +159,7 @@ func callbackIDs(p *ui.Page, c *console.CallbackDetail) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tRefusedNote))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 80, Col: 45}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 95, Col: 45}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -197,7 +212,7 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 		var templ_7745c5c3_Var6 string
 		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.Raw, c.Size))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 88, Col: 45}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 103, Col: 45}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 		if templ_7745c5c3_Err != nil {
@@ -215,7 +230,7 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 			var templ_7745c5c3_Var7 string
 			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.MaskedNote))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 90, Col: 43}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 105, Col: 43}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 			if templ_7745c5c3_Err != nil {
@@ -243,7 +258,7 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 			var templ_7745c5c3_Var8 string
 			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.TextCut, ui.Count(int64(len(shown)))))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 97, Col: 75}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 112, Col: 75}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 			if templ_7745c5c3_Err != nil {
@@ -262,7 +277,7 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 			var templ_7745c5c3_Var9 string
 			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.SeenAgain, ui.Count(c.Seen)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 101, Col: 44}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 116, Col: 44}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
@@ -275,7 +290,7 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 			var templ_7745c5c3_Var10 string
 			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 102, Col: 10}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 117, Col: 10}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -288,7 +303,7 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 			var templ_7745c5c3_Var11 string
 			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 104, Col: 10}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 119, Col: 10}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {
@@ -301,7 +316,7 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 			var templ_7745c5c3_Var12 string
 			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.FromAddr, c.LastAddr))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 105, Col: 37}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/callbacks.templ`, Line: 120, Col: 37}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
