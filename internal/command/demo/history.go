@@ -35,10 +35,10 @@ const (
 )
 
 // History writes the figures of the last two weeks, as the orders of these days would have left
-// them: busy days and quiet nights, weekends, and one outage. Of every five minutes it stores one
-// order with all its rows, so that a link from a figure leads to some of them. urls are the
-// merchants' addresses, by code. It returns how many orders the figures stand for; 0 = there are
-// figures of earlier days already.
+// them: busy days and quiet nights, weekends, one outage, and the sweep of each night. Of every
+// five minutes it stores one order with all its rows, so that a link from a figure leads to some of
+// them. urls are the merchants' addresses, by code. It returns how many orders the figures stand for;
+// 0 = there are figures of earlier days already.
 func History(ctx context.Context, d *db.DB, zone *time.Location, urls map[string]string) (orders int, err error) {
 	now := d.Now()
 	var earlier []int64
@@ -48,6 +48,9 @@ func History(ctx context.Context, d *db.DB, zone *time.Location, urls map[string
 	}
 	h := &history{dice: rand.New(rand.NewPCG(14, 0)), zone: zone, now: now, urls: urls}
 	if err := h.find(ctx, d); err != nil || len(h.merchants) == 0 || len(h.suppliers) == 0 {
+		return 0, err
+	}
+	if err := d.Tx(ctx, h.sweeps); err != nil {
 		return 0, err
 	}
 	span := report.Fine

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/ledger"
 	"backstop/internal/report"
+	"backstop/internal/sweep"
 	"backstop/internal/verify"
 
 	"github.com/uptrace/bun"
@@ -44,10 +45,29 @@ func TestTheDemoHasAPast(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		nights := func() []*sweep.Sweep {
+			t.Helper()
+			all, err := sweep.Nights(t.Context(), d.Read, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
 		start := time.Now()
 		n, err := History(t.Context(), d, time.UTC, map[string]string{})
 		if err != nil || n < 14*288*historyRate/2 {
 			t.Fatalf("figures of %d orders, %v", n, err)
+		}
+		pushed, differ, missed := int64(0), 0, 0
+		for _, s := range nights() {
+			pushed += s.PushedRows()
+			differ += len(s.Differences())
+			if s.State == sweep.Missed {
+				missed++
+			}
+		}
+		if n := len(nights()); n < historyNights-1 || pushed == 0 || differ != 1 || missed != 1 {
+			t.Errorf("%d nights, %d rows pushed, %d differences, %d missed", n, pushed, differ, missed)
 		}
 		t.Logf("written in %s", time.Since(start).Round(time.Millisecond))
 		for {
