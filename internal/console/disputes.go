@@ -1,9 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"backstop/internal/act"
 	"backstop/internal/exception"
@@ -23,7 +28,48 @@ var DisputeList = fundList(
 		Word:  "order_no",
 		Match: byNumber("dp.order_id <> 0 AND dp.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)"),
 	},
+	list.Field{Word: "due", Match: evidenceDue, Values: []string{DueAny, DueOver, "1d", "3d", "7d"}},
 )
+
+// Values of the filter by the deadline of evidence, beside a number of days from now.
+const (
+	DueAny  = "any"
+	DueOver = "over" // it has passed
+)
+
+// awaited are the disputes for which evidence can be given by a deadline.
+const awaited = "dp.status = 'opened' AND dp.due_by IS NOT NULL"
+
+// evidenceDue matches the disputes whose evidence is still due, or was due without any.
+func evidenceDue(_ context.Context, in list.Lookup, due string) (list.Match, error) {
+	now := in.DB.Now()
+	m := list.Match{Where: awaited, Ageless: true, Few: func(context.Context, bun.IDB) (string, error) {
+		return "SELECT * FROM disputes AS dp WHERE " + awaited, nil
+	}}
+	switch days, err := strconv.Atoi(strings.TrimSuffix(due, "d")); {
+	case due == DueOver:
+		m.Where, m.Args = awaited+" AND dp.due_by < ?", []any{now}
+	case err == nil:
+		m.Where, m.Args = awaited+" AND dp.due_by BETWEEN ? AND ?", []any{now, now + (time.Duration(days) * 24 * time.Hour).Microseconds()}
+	}
+	return m, nil
+}
+
+// dueRows is how many disputes with a deadline a page has, since they are sorted by it.
+const dueRows = 500
+
+// NextDue returns the dispute whose evidence is due next; nil = none is.
+func (b *Reader) NextDue(ctx context.Context) (*dispute.Dispute, error) {
+	var rows []dispute.Dispute
+	if err := b.db.Read.NewRaw("SELECT dp.* FROM disputes AS dp WHERE "+awaited+" AND dp.due_by >= ? ORDER BY dp.due_by, dp.id LIMIT 1",
+		b.db.Now()).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("find the next deadline of a dispute: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
+}
 
 // Dispute is a dispute in the list.
 type Dispute struct {
@@ -33,11 +79,18 @@ type Dispute struct {
 	Merchant string `bun:"merchant,scanonly"` // code; "" = its payment is not known, or paid no order
 }
 
-// Disputes returns one page of disputes.
+// Disputes returns one page of disputes; those with a deadline are sorted by it.
 func (b *Reader) Disputes(ctx context.Context, q list.Query, s list.Slice) (list.Page[Dispute], error) {
+	byDue := q.Get("due") != ""
+	if byDue {
+		s.Rows = dueRows
+	}
 	page, err := list.Read(ctx, b.db, q, s, func(d *Dispute) int64 { return d.ID })
 	for i := range page.Rows {
 		page.Rows[i].Reason = MaskText(page.Rows[i].Reason)
+	}
+	if byDue {
+		slices.SortStableFunc(page.Rows, func(x, y Dispute) int { return cmp.Compare(*x.DueBy, *y.DueBy) })
 	}
 	return page, err
 }

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/fund/dispute"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
 )
@@ -37,8 +38,9 @@ type Todo struct {
 	Waits      int64  // of an incident about a recipient's breaker, the orders that wait
 	More       bool   // there are more than were counted
 	Sums       []report.Sum
-	Oldest     int64        // Unix µs
-	Flow       *report.Flow // of a supplier
+	Oldest     int64            // Unix µs
+	Next       *dispute.Dispute // of disputes, the one whose evidence is due next; nil = none is
+	Flow       *report.Flow     // of a supplier
 	Silent     time.Duration
 	Proposals  Waiting // who may decide them depends on the viewer
 	Incident   *alert.Incident
@@ -109,9 +111,15 @@ func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 				t.Sums = append(t.Sums, r.Sum)
 			}
 		}
-		if t.More = t.Count >= todoRows; t.Count > 0 {
-			all = append(all, t)
+		if t.More = t.Count >= todoRows; t.Count == 0 {
+			continue
 		}
+		if kind == exception.DisputeOpened {
+			if t.Next, err = b.NextDue(ctx); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, t)
 	}
 	return all, nil
 }

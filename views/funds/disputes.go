@@ -22,7 +22,16 @@ var DisputeTexts = ui.ListTexts{
 		"dispute_no": {Label: text.DisputeNo},
 		"order_no":   {Label: text.OrderNo},
 		"state":      fundState(ui.DisputeStates),
+		"due":        {Label: tDisputeDue, Value: func(due string) text.Text { return ui.TextFor(dues, due) }},
 	},
+}
+
+var dues = map[string]text.Text{
+	console.DueAny:  {ZH: "有截止时间", EN: "With a deadline"},
+	console.DueOver: {ZH: "已逾期", EN: "Overdue"},
+	"1d":            {ZH: "24 小时内", EN: "Within 24 hours"},
+	"3d":            {ZH: "3 天内", EN: "Within 3 days"},
+	"7d":            {ZH: "7 天内", EN: "Within 7 days"},
 }
 
 type disputeRow = console.Dispute
@@ -48,6 +57,14 @@ var DisputeColumns = []ui.Column[disputeRow]{
 }
 
 var disputeStatus = ui.StateCol("status", text.State, func(r disputeRow) ui.State { return ui.Look(ui.DisputeStates, r.Status) })
+
+// Disputes is the list of disputes, those with a deadline sorted by it.
+func Disputes(p *ui.Page, l ui.List) templ.Component {
+	if l.Values.Get("due") != "" {
+		l.Order = tByDeadline
+	}
+	return ui.PlainList(p, l.As(DisputeTexts))
+}
 
 // evidenceDue is until when evidence can be given; nil = there is no such time, or it does not matter
 // any more.
@@ -234,6 +251,7 @@ var (
 	tSupplierDisputeNo = text.Text{ZH: "渠道争议编号", EN: "Supplier's dispute number"}
 	tDisputeOpened     = text.Text{ZH: "发起", EN: "Opened"}
 	tDisputeDue        = text.Text{ZH: "举证截止", EN: "Evidence due by"}
+	tByDeadline        = text.Text{ZH: "截止时间近的在前", EN: "the next deadline first"}
 	tDisputeLeft       = text.Text{ZH: "剩余时间", EN: "Time left"}
 	tDisputeOverdue    = text.Text{ZH: "已逾期", EN: "overdue"}
 	tDisputeExceeds    = text.Text{ZH: "超出支付余额的部分", EN: "Above what was left of the payment"}

@@ -49,9 +49,13 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 		}
 	}
 	rows := templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")
+	note := ""
+	if t.Next != nil {
+		note = p.T(tTodoDue, t.Next.DisputeNo, p.Full(*t.Next.DueBy), p.Away(*t.Next.DueBy))
+	}
 	return todoLine{
 		icon: wording.ExceptionIcon(t.Kind), title: p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)),
-		href: rows, rows: rows,
+		note: note, href: rows, rows: rows,
 	}
 }
 
@@ -72,6 +76,7 @@ var (
 		ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条",
 		EN: "normally %s callbacks a minute, only %[3]s within the last %[2]d min",
 	}
+	tTodoDue      = text.Text{ZH: "下一个举证截止：%s，%s（%s）", EN: "next evidence due: %s, %s (%s)"}
 	tTodoTitle    = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
 	tNothingSince = text.Text{ZH: "没有待处理事项", EN: "Nothing needs a person"}
 )

@@ -21,8 +21,9 @@ type List struct {
 	Suggested map[string][]list.Choice
 	Texts     ListTexts
 	Window    Window
-	Rows      int  // that fit a page
-	First     bool // the newest page
+	Rows      int       // that fit a page
+	Order     text.Text // of the rows; zero = newest first
+	First     bool      // the newest page
 	// Older and Newer are the cursors of the pages beside this one; "" = none.
 	Older, Newer string
 	Since        string // the cursor from which newer rows are counted; "" = none can come

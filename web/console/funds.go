@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -9,8 +10,10 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/views/funds"
+	"backstop/views/ui"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
@@ -60,6 +63,9 @@ func (s *handlers) payoutPage(c *fiber.Ctx) error {
 func (s *handlers) disputes() listPage[console.Dispute] {
 	return listPage[console.Dispute]{
 		spec: console.DisputeList, always: true, read: s.Console.Disputes, columns: funds.DisputeColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.Dispute) (templ.Component, error) {
+			return funds.Disputes(p, l), nil
+		},
 		number: "dispute_no", only: func(r console.Dispute) string { return disputePath(r.DisputeNo) },
 	}
 }
