@@ -15,6 +15,8 @@ type ActRoute struct {
 	Kind string
 	// Ref reads what the act is about; nil = the Kind needs no Ref.
 	Ref func(*fiber.Ctx) (act.Ref, error)
+	// Request is the body of the API, if not the Kind's parameters and a reason; Read takes it over.
+	Request any
 	// Read reads what a request does not hold as the Kind declares it; nil = it does.
 	Read func(*fiber.Ctx, *act.Call) error
 	// Run runs the act; nil = the registry does.

@@ -41,7 +41,7 @@ type Route struct {
 	Person     bool              // services are refused: a person is needed
 	Key        MerchantKey       // which key of a merchant
 	Menu       Menu              // the route's entry in the navigation
-	Request    any               // the struct that it is read into; nil = it has none, or is an act's
+	Request    any               // the struct that it is read into, or an act's fields; nil = it has none
 	Answer     any               // the struct that answers it; nil = not JSON
 }
 

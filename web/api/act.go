@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"backstop/internal/act"
 	"backstop/internal/base/field"
@@ -14,13 +15,13 @@ import (
 // onAct is the route of an act: its body has the reason and the parameters that the Kind declares.
 func (s *handlers) onAct(r web.ActRoute) web.Route {
 	k := s.Acts.Kind(r.Kind)
-	read := r.Read
-	if read == nil {
-		read = func(c *fiber.Ctx, call *act.Call) error { return readAct(c, k, call) }
+	request, read := r.Request, r.Read
+	if request == nil {
+		request, read = bodyOf(k), readAct
 	}
 	return web.Route{
 		Method: http.MethodPost, Path: r.Path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission, Person: k.Scope == "",
-		Answer: r.Answer,
+		Request: request, Answer: r.Answer,
 		Handler: func(c *fiber.Ctx) error {
 			var call act.Call
 			var err error
@@ -41,60 +42,32 @@ func (s *handlers) onAct(r web.ActRoute) web.Route {
 	}
 }
 
-// Limits that are longer than any reason or text allowed: the act reports the actual ones.
-const (
-	maxReason = 10_000
-	maxText   = 16_000
-)
+// bodyOf returns the fields of an act's body: the parameters that its Kind declares, and the reason.
+func bodyOf(k act.Kind) []field.Field {
+	if k.Easy {
+		return k.Params.Fields
+	}
+	return append(slices.Clone(k.Params.Fields), field.Field{Name: reasonField, Kind: field.Line})
+}
 
-// readAct reads the body of an act. It may be empty if no parameter is required.
-func readAct(c *fiber.Ctx, k act.Kind, call *act.Call) error {
-	open := readOptional
-	var known []string
-	for _, p := range k.Params.Fields {
-		known = append(known, p.Name)
-		if p.Required {
-			open = func(c *fiber.Ctx, known ...string) (*form, error) { return readForm(c.Request().Body(), known...) }
-		}
-	}
-	if !k.Easy {
-		known = append(known, "reason")
-	}
-	f, err := open(c, known...)
-	if err != nil {
-		return err
-	}
-	call.Reason = f.text("reason", false, maxReason)
-	values := map[string]any{}
-	for _, p := range k.Params.Fields {
-		raw, given := f.raw(p.Name, p.Required)
-		switch {
-		case !given:
-		case p.Kind == field.Number || p.Kind == field.Money:
-			values[p.Name] = f.number(p.Name, p.Required, p.Min, p.Max)
-		case p.Kind == field.Flag:
-			values[p.Name] = f.flag(p.Name)
-		case p.Kind == field.List || p.Kind == field.Object:
-			values[p.Name] = raw
-		default:
-			values[p.Name] = f.text(p.Name, p.Required, maxText)
-		}
-	}
-	if f.err != nil {
-		return f.err
-	}
+const reasonField = "reason"
+
+// readAct takes over the body of an act. Its Kind checks the values.
+func readAct(c *fiber.Ctx, call *act.Call) (err error) {
+	values := *requestOf[map[string]any](c)
+	call.Reason, _ = values[reasonField].(string)
+	delete(values, reasonField)
 	call.Params, err = json.Marshal(values)
 	return err
 }
 
-// readOptional reads a body that may be empty if nothing in it is required.
-func readOptional(c *fiber.Ctx, known ...string) (*form, error) {
-	body := c.Request().Body()
-	if len(body) == 0 {
-		body = []byte("{}")
-	}
-	return readForm(body, known...)
+// reasonRequest is the body of an act without parameters of its own.
+type reasonRequest struct {
+	Reason string `json:"reason" max:"10000"`
 }
+
+// noReason is recorded if a program gives no reason.
+const noReason = "through the API, without a reason"
 
 // rowRef refers to the row whose id is in the path.
 func rowRef(c *fiber.Ctx) (ref act.Ref, err error) {

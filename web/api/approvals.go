@@ -137,22 +137,33 @@ func (s *handlers) getApproval(c *fiber.Ctx) error {
 	return s.answerApproval(c, a)
 }
 
-// onApproval reads a verdict with the given fields, and responds with the resulting approval.
-func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*approval.Approval, error), fields ...string) fiber.Handler {
+// verdictRequest is a verdict that takes effect: its hash is that of what was seen.
+type verdictRequest struct {
+	reasonRequest
+	Hash       string `json:"hash" max:"64"`
+	Unverified bool   `json:"unverified"`
+}
+
+// verdictOf returns the verdict of a request; one that ends a proposal has no hash.
+func verdictOf(c *fiber.Ctx) (v approval.Verdict) {
+	switch r := c.Locals(localRequest{}).(*request).to.Interface().(type) {
+	case *reasonRequest:
+		v.Reason = r.Reason
+	case *verdictRequest:
+		v.Reason, v.Hash, v.Unverified = r.Reason, r.Hash, r.Unverified
+	}
+	return v
+}
+
+// onApproval takes a verdict, and responds with the resulting approval.
+func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*approval.Approval, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := approval.ParseNo(c.Params("id"))
 		if err != nil {
 			return err
 		}
-		f, err := readOptional(c, fields...)
-		if err != nil {
-			return err
-		}
-		v := approval.Verdict{ID: id, By: s.Actor(c), Reason: f.text("reason", false, maxReason), Hash: f.text("hash", false, maxCode)}
-		v.Unverified = f.flag("unverified")
-		if f.err != nil {
-			return f.err
-		}
+		v := verdictOf(c)
+		v.ID, v.By = id, s.Actor(c)
 		a, err := decide(c.UserContext(), v)
 		switch {
 		case errors.Is(err, act.ErrChanged):
@@ -226,19 +237,19 @@ func (s *handlers) decidedOn(c *fiber.Ctx, v approval.Verdict) (any, error) {
 // approvalRoutes returns the routes of approvals. The Desk checks who may decide what, because
 // that depends on the approval.
 func (s *handlers) approvalRoutes() []web.Route {
-	decide := func(verb string, h fiber.Handler) web.Route {
+	decide := func(verb string, request any, h fiber.Handler) web.Route {
 		return web.Route{
 			Method: fiber.MethodPost, Path: approvalsPath + "/:id/" + verb, Audience: web.ForMonitor,
-			Permission: access.ViewExceptions, Person: true, Handler: h, Answer: approvalView{},
+			Permission: access.ViewExceptions, Person: true, Handler: h, Request: request, Answer: approvalView{},
 		}
 	}
 	return []web.Route{
 		reads(approvalsPath, access.ViewExceptions, s.listApprovals, approvalsQuery{}, page[approvalView]{}),
 		reads(approvalsPath+"/:id", access.ViewExceptions, s.getApproval, nil, approvalView{}),
-		decide("approve", s.onApproval(s.approve, "hash", "reason", "unverified")),
-		decide("reject", s.onApproval(s.reject, "reason")),
-		decide("withdraw", s.onApproval(s.withdraw, "reason")),
-		decide("again", s.onApproval(s.again, "hash", "reason", "unverified")),
+		decide("approve", verdictRequest{}, s.onApproval(s.approve)),
+		decide("reject", reasonRequest{}, s.onApproval(s.reject)),
+		decide("withdraw", reasonRequest{}, s.onApproval(s.withdraw)),
+		decide("again", verdictRequest{}, s.onApproval(s.again)),
 	}
 }
 

@@ -184,21 +184,24 @@ func (s *handlers) listBatches(c *fiber.Ctx) error {
 	return c.JSON(page[batchView]{Items: views, Next: orNull(cursorText(next))})
 }
 
+// startRequest is the start of a batch.
+type startRequest struct {
+	reasonRequest
+	Typed json.RawMessage `json:"typed"` // a text if the batch has one currency, or an object by currency
+}
+
 // startBatch starts a batch (202), or proposes to if it needs a second person (201).
 func (s *handlers) startBatch(c *fiber.Ctx) error {
 	b, err := s.batchOf(c)
 	if err != nil {
 		return err
 	}
-	f, err := readOptional(c, "reason", "typed")
+	r := requestOf[startRequest](c)
+	typed, err := typedAmounts(r.Typed, b)
 	if err != nil {
 		return err
 	}
-	start := bulk.Start{ID: b.ID, By: s.Actor(c), Reason: f.text("reason", false, maxReason), Typed: s.typed(f, b)}
-	if f.err != nil {
-		return f.err
-	}
-	a, err := s.Batches.Start(c.UserContext(), start)
+	a, err := s.Batches.Start(c.UserContext(), bulk.Start{ID: b.ID, By: s.Actor(c), Reason: r.Reason, Typed: typed})
 	var field *act.FieldError
 	if errors.As(err, &field) && strings.HasPrefix(field.Field, bulk.AmountField) {
 		return &act.FieldError{Field: "amount", Problem: field.Problem}
@@ -219,24 +222,20 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	return s.answerBatch(c, b, http.StatusAccepted)
 }
 
-// typed returns the typed amounts: one string if the batch has one currency, or an object by
-// currency.
-func (s *handlers) typed(f *form, b *bulk.Batch) map[string]string {
-	raw, ok := f.raw("typed", false)
-	if !ok {
-		return nil
+// typedAmounts reads the typed amounts by currency.
+func typedAmounts(raw json.RawMessage, b *bulk.Batch) (by map[string]string, err error) {
+	if raw == nil || json.Unmarshal(raw, &by) == nil {
+		return by, nil
 	}
-	by := map[string]string{}
-	if json.Unmarshal(raw, &by) == nil {
-		return by
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return nil, web.InvalidField("typed", "use a text")
 	}
-	text := f.text("typed", false, maxCode)
 	sums := report.InCurrencies(b.Planned.Acts())
 	if len(sums) != 1 {
-		f.blame("amount", "type an amount for each currency: {\"CNY\": \"3184.50\"}")
-		return nil
+		return nil, web.InvalidField("amount", "type an amount for each currency: {\"CNY\": \"3184.50\"}")
 	}
-	return map[string]string{sums[0].Currency: text}
+	return map[string]string{sums[0].Currency: text}, nil
 }
 
 // onBatch is the route of one of the other acts on a batch.

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"backstop/internal/act"
@@ -115,8 +114,8 @@ func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (break
 // is not an error: a breaker already in that state stays as it is.
 func (s *handlers) moveBreaker(verb string, move breaker.Act) web.Route {
 	return s.onAct(web.ActRoute{
-		Path: monitoringPath + "breakers/:merchant/" + verb, Kind: breaker.MoveAct(move), Ref: byID(web.MerchantCode), Read: readReason,
-		Answer: breakerView{},
+		Path: monitoringPath + "breakers/:merchant/" + verb, Kind: breaker.MoveAct(move), Ref: byID(web.MerchantCode),
+		Request: moveRequest{}, Read: readMove, Answer: breakerView{},
 		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) {
 			out, err := s.Acts.Run(ctx, call)
 			if errors.Is(err, breaker.ErrAlready) {
@@ -138,20 +137,16 @@ func (s *handlers) moveBreaker(verb string, move breaker.Act) web.Route {
 	})
 }
 
-// noReason is recorded if a program gives no reason.
-const noReason = "through the API, without a reason"
+// moveRequest is the body of a change of a breaker, which a program may omit.
+type moveRequest struct {
+	Reason string `json:"reason" max:"10000"`
+}
 
-// readReason reads {"reason": "…"} from the body, which a program may omit.
-func readReason(c *fiber.Ctx, call *act.Call) error {
-	if call.Reason = noReason; len(bytes.TrimSpace(c.Body())) == 0 {
-		return nil
+func (moveRequest) ignoresOthers() {}
+
+func readMove(c *fiber.Ctx, call *act.Call) error {
+	if call.Reason = noReason; len(bytes.TrimSpace(c.Body())) > 0 {
+		call.Reason = requestOf[moveRequest](c).Reason
 	}
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := json.Unmarshal(c.Body(), &body); err != nil {
-		return web.BadRequest(`send {"reason": "…"} as JSON`)
-	}
-	call.Reason = body.Reason
 	return nil
 }

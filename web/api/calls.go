@@ -81,14 +81,14 @@ type answerView struct {
 	Refunded bool      `json:"refunded"`
 }
 
-// readQuery reads the reason of a query, whose body is required.
+// queryRequest is the body of a query, which is required.
+type queryRequest struct {
+	Reason string `json:"reason" max:"10000" required:"true"`
+}
+
 func readQuery(c *fiber.Ctx, call *act.Call) error {
-	f, err := readForm(c.Request().Body(), "reason")
-	if err != nil {
-		return err
-	}
-	call.Reason = f.text("reason", false, maxReason)
-	return f.err
+	call.Reason = requestOf[queryRequest](c).Reason
+	return nil
 }
 
 // showAnswer responds with the answer of an order's supplier, which is confirmed by now.

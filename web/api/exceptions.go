@@ -28,9 +28,10 @@ const exceptionsPath = "/api/v1/admin/exceptions"
 // exceptionRoutes returns the routes of exceptions, and of decisions about them and about
 // orders. The Desk checks who may propose what, because that depends on the exception.
 func (s *handlers) exceptionRoutes() []web.Route {
-	do := func(path string, p access.Permission, h fiber.Handler, answer any) web.Route {
+	propose := func(path string, p access.Permission, h fiber.Handler) web.Route {
 		return web.Route{
-			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h, Answer: answer,
+			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h,
+			Request: proposalRequest{}, Answer: proposedView{},
 		}
 	}
 	shown := func(c *fiber.Ctx, _ web.Acted) error { return s.getException(c) }
@@ -41,11 +42,11 @@ func (s *handlers) exceptionRoutes() []web.Route {
 			Path: exceptionsPath + "/:id/assign", Kind: exception.AssignAct, Ref: rowRef, Then: shown, Answer: oneExceptionView{},
 		}),
 		s.onAct(web.ActRoute{
-			Path: exceptionsPath + "/:id/comment", Kind: exception.NoteAct, Ref: rowRef, Read: readComment, Run: s.comment, Then: shown,
-			Answer: oneExceptionView{},
+			Path: exceptionsPath + "/:id/comment", Kind: exception.NoteAct, Ref: rowRef, Request: commentRequest{}, Read: readComment,
+			Run: s.comment, Then: shown, Answer: oneExceptionView{},
 		}),
-		do(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException, proposedView{}),
-		do("/api/v1/admin/orders/:order_no/propose", access.ViewOrders, s.proposeAboutOrder, proposedView{}),
+		propose(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException),
+		propose("/api/v1/admin/orders/:order_no/propose", access.ViewOrders, s.proposeAboutOrder),
 	}
 }
 
@@ -230,14 +231,15 @@ func rowID(c *fiber.Ctx) (int64, error) {
 	return id, nil
 }
 
-// readComment reads the text of a comment, which is the reason of its act.
+// commentRequest is the body of a comment. Its text is the reason of its act.
+type commentRequest struct {
+	mayBeEmpty
+	Text string `json:"text" max:"10000" required:"true"`
+}
+
 func readComment(c *fiber.Ctx, call *act.Call) error {
-	f, err := readOptional(c, "text")
-	if err != nil {
-		return err
-	}
-	call.Reason = f.text("text", true, maxReason)
-	return f.err
+	call.Reason = requestOf[commentRequest](c).Text
+	return nil
 }
 
 // comment names the field of a comment where its act names the reason.
@@ -276,19 +278,22 @@ type proposedView struct {
 	Approval any `json:"approval"`
 }
 
-// propose reads a proposal: 201 if it waits for a second person, 200 if it is done.
-func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, error)) error {
-	f, err := readOptional(c, "action", "params", "reason", "version", "amount")
-	if err != nil {
-		return err
-	}
-	params, _ := f.raw("params", false)
+// proposalRequest is a proposal.
+type proposalRequest struct {
+	mayBeEmpty
+	Action  string          `json:"action" max:"64" required:"true"`
+	Params  json.RawMessage `json:"params"` // those of the action, which checks them
+	Reason  string          `json:"reason" max:"10000"`
+	Amount  string          `json:"amount" max:"64"` // as typed
+	Version int64           `json:"version" min:"1" max:"9007199254740992"`
+}
+
+// propose makes a proposal: 201 if it waits for a second person, 200 if it is done.
+func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, error)) (err error) {
+	r := requestOf[proposalRequest](c)
 	p := approval.Proposal{
-		Object: object, ObjectID: id, Action: f.text("action", true, maxCode), Params: params, Reason: f.text("reason", false, maxReason),
-		Amount: f.text("amount", false, maxCode), Version: f.number("version", false, 1, 1<<53), By: s.Actor(c),
-	}
-	if f.err != nil {
-		return f.err
+		Object: object, ObjectID: id, Action: r.Action, Params: r.Params, Reason: r.Reason, Amount: r.Amount, Version: r.Version,
+		By: s.Actor(c),
 	}
 	send := s.sendProposal
 	if object == decision.OfException && slices.Contains(decision.OneByOne, p.Action) {

@@ -13,11 +13,8 @@ import (
 	"backstop/web"
 )
 
-// Limits of texts in the requests of acts, in characters.
-const (
-	maxURL  = 2048
-	maxCode = 64
-)
+// maxURL bounds a URL, in characters.
+const maxURL = 2048
 
 // form is a JSON object that is read field by field; the first problem is kept.
 type form struct {
@@ -26,9 +23,9 @@ type form struct {
 	err    error
 }
 
-// readForm parses an object with only known fields. encoding/json would accept "Amount" for
-// "amount", and the last of two, so names are compared here, exactly.
-func readForm(body []byte, known ...string) (*form, error) {
+// readForm parses an object. encoding/json would accept "Amount" for "amount", and the last of two,
+// so names are compared here, exactly.
+func readForm(body []byte) (*form, error) {
 	if err := supplier.CheckJSON(body); err != nil {
 		return nil, &web.Error{Status: 400, Code: "bad_json", Message: err.Error()}
 	}
@@ -36,8 +33,7 @@ func readForm(body []byte, known ...string) (*form, error) {
 	if json.Unmarshal(body, &f.fields) != nil || f.fields == nil { // nil means null
 		return nil, &web.Error{Status: 400, Code: "bad_json", Message: "the JSON is not an object"}
 	}
-	f.onlyKnown(known)
-	return f, f.err
+	return f, nil
 }
 
 func (f *form) onlyKnown(known []string) {

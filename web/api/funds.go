@@ -24,10 +24,10 @@ import (
 // fundRoutes returns the routes of accounts, statements, and decisions of two people about money.
 func (s *handlers) fundRoutes() []web.Route {
 	const admin = "/api/v1/admin/"
-	propose := func(path string, h fiber.Handler) web.Route {
+	propose := func(path string, h fiber.Handler, request any) web.Route {
 		return web.Route{
 			Method: http.MethodPost, Path: admin + path, Audience: web.ForMonitor, Permission: access.ProposeMoney,
-			Person: true, Handler: h, Answer: proposedView{},
+			Person: true, Handler: h, Request: request, Answer: proposedView{},
 		}
 	}
 	return []web.Route{
@@ -35,9 +35,9 @@ func (s *handlers) fundRoutes() []web.Route {
 		merchants("/api/v1/statement", s.statement, statementQuery{}, statementView{}),
 		reads(admin+"accounts", access.ViewOrders, s.listAccounts, accountsQuery{}, page[accountView]{}),
 		reads(admin+"accounts/:code/lines", access.ViewOrders, s.listLines, linesQuery{}, page[lineView]{}),
-		propose("adjustments", s.proposeAdjustment),
-		propose("merchants/:code/freeze", s.proposeFunds(adjust.Freeze, adjust.OfFunds)),
-		propose("merchants/:code/unfreeze", s.proposeFunds(adjust.Unfreeze, adjust.OfFrozen)),
+		propose("adjustments", s.proposeAdjustment, adjustRequest{}),
+		propose("merchants/:code/freeze", s.proposeFunds(adjust.Freeze, adjust.OfFunds), fundsRequest{}),
+		propose("merchants/:code/unfreeze", s.proposeFunds(adjust.Unfreeze, adjust.OfFrozen), fundsRequest{}),
 	}
 }
 
@@ -194,52 +194,47 @@ func (s *handlers) listLines(c *fiber.Ctx) error {
 	}))
 }
 
-// maxAccount bounds an account's code, maxEvidence the evidence for a movement, in characters.
-const (
-	maxAccount  = 100
-	maxEvidence = 2000
-)
+// adjustRequest is an adjustment between two accounts, by their codes.
+type adjustRequest struct {
+	mayBeEmpty
+	Debit    string `json:"debit" max:"100" required:"true"`
+	Credit   string `json:"credit" max:"100" required:"true"`
+	Currency string `json:"currency" max:"64" required:"true"`
+	Amount   int64  `json:"amount" kind:"money" required:"true"`
+	Reason   string `json:"reason" max:"10000" required:"true"`
+	Evidence string `json:"evidence" max:"2000" required:"true"`
+}
 
 func (s *handlers) proposeAdjustment(c *fiber.Ctx) error {
-	f, err := readOptional(c, "debit", "credit", "currency", "amount", "reason", "evidence")
-	if err != nil {
-		return err
-	}
-	debit, credit, currency := f.text("debit", true, maxAccount), f.text("credit", true, maxAccount), f.text("currency", true, maxCode)
-	amount := f.number("amount", true, 1, money.MaxMinor)
-	reason, evidence := f.text("reason", true, maxReason), f.text("evidence", true, maxEvidence)
-	if f.err != nil {
-		return f.err
-	}
-	p, err := adjust.Proposal(s.Actor(c), debit, credit, currency, amount, reason, evidence)
+	r := requestOf[adjustRequest](c)
+	p, err := adjust.Proposal(s.Actor(c), r.Debit, r.Credit, r.Currency, r.Amount, r.Reason, r.Evidence)
 	if err != nil {
 		return err
 	}
 	return s.sendProposal(c, p)
 }
 
+// fundsRequest is money of a merchant: an amount, or all of it.
+type fundsRequest struct {
+	mayBeEmpty
+	Currency string `json:"currency" max:"64" required:"true"`
+	Reason   string `json:"reason" max:"10000" required:"true"`
+	Amount   int64  `json:"amount" kind:"money"`
+	All      bool   `json:"all"`
+}
+
 // proposeFunds proposes to freeze or to release money of a merchant.
 func (s *handlers) proposeFunds(action, object string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		f, err := readOptional(c, "currency", "amount", "all", "reason")
-		if err != nil {
-			return err
-		}
-		currency, reason := f.text("currency", true, maxCode), f.text("reason", true, maxReason)
-		amount := f.number("amount", false, 1, money.MaxMinor)
-		if all, given := f.raw("all", false); (given && string(all) == "true") == (amount > 0) {
-			f.blame("amount", "enter an amount, or all: true")
-		} else if given && string(all) != "true" && string(all) != "false" {
-			f.blame("all", "use true or false")
-		}
-		if f.err != nil {
-			return f.err
+		r := requestOf[fundsRequest](c)
+		if r.All == (r.Amount > 0) {
+			return web.InvalidField("amount", "enter an amount, or all: true")
 		}
 		code, err := url.PathUnescape(c.Params("code"))
 		if err != nil {
 			return err
 		}
-		return s.sendProposal(c, adjust.FundsProposal(s.Actor(c), action, object, code, currency, amount, reason))
+		return s.sendProposal(c, adjust.FundsProposal(s.Actor(c), action, object, code, r.Currency, r.Amount, r.Reason))
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *handlers) payoutRoutes() []web.Route {
 		reads(admin+"/:payout_no", access.ViewOrders, s.anyPayout, nil, payout.View{}),
 		{
 			Method: http.MethodPost, Path: admin + "/:payout_no/resolve", Audience: web.ForMonitor, Permission: access.ProposeMoney,
-			Person: true, Handler: s.resolvePayout, Answer: proposedView{},
+			Person: true, Handler: s.resolvePayout, Request: resolveRequest{}, Answer: proposedView{},
 		},
 	}
 }
@@ -155,24 +155,21 @@ func (s *handlers) anyPayout(c *fiber.Ctx) error {
 	return c.JSON(s.Payouts.ViewOf(p))
 }
 
+// resolveRequest says how a payout ended, and what proves it.
+type resolveRequest struct {
+	mayBeEmpty
+	Credit   string `json:"credit" choices:"success|failed" required:"true" says:"use success or failed: what the statement of the supplier says"`
+	Evidence string `json:"evidence" max:"2000" required:"true"`
+}
+
 // resolvePayout proposes how a payout without a clear answer ended, by the supplier's statement.
 func (s *handlers) resolvePayout(c *fiber.Ctx) error {
 	no, err := web.PayoutNo(c)
 	if err != nil {
 		return err
 	}
-	f, err := readOptional(c, "credit", "evidence")
-	if err != nil {
-		return err
-	}
-	credit, evidence := f.text("credit", true, maxCode), f.text("evidence", true, maxEvidence)
-	if credit != resolvedSuccess && credit != resolvedFailed {
-		f.blame("credit", "use success or failed: what the statement of the supplier says")
-	}
-	if f.err != nil {
-		return f.err
-	}
-	params, err := json.Marshal(map[string]string{"credit": credit, "evidence": evidence})
+	r := requestOf[resolveRequest](c)
+	params, err := json.Marshal(map[string]string{"credit": r.Credit, "evidence": r.Evidence})
 	if err != nil {
 		return err
 	}
@@ -182,16 +179,10 @@ func (s *handlers) resolvePayout(c *fiber.Ctx) error {
 	}
 	return s.sendProposal(c, approval.Proposal{
 		Action: payout.Resolve, Object: payout.Object, ObjectID: no, Params: params, Version: p.Version,
-		Amount: money.Format(p.Amount, p.Currency), Reason: textlimit.Clip("the supplier's statement: "+evidence, maxResolved),
+		Amount: money.Format(p.Amount, p.Currency), Reason: textlimit.Clip("the supplier's statement: "+r.Evidence, maxResolved),
 		By: s.Actor(c),
 	})
 }
 
 // maxResolved bounds the reason that is made of the evidence, in bytes.
 const maxResolved = 1000
-
-// How a payout may be resolved.
-const (
-	resolvedSuccess = "success"
-	resolvedFailed  = "failed"
-)

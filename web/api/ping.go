@@ -28,22 +28,19 @@ type pingView struct {
 	StartedAt      string `json:"started_at"`
 }
 
-// maxEndpointName is longer than any name that `apply` accepts: an unnamed endpoint is named by
-// its URL.
-const maxEndpointName = 2048
+// pingRequest is the body of a ping. An endpoint without a name is named by its URL.
+type pingRequest struct {
+	Endpoint string `json:"endpoint" max:"2048"`
+}
 
 // ping is the route that pings an endpoint of a merchant or a subscription and responds with the
 // result. Repeating the request pings again; a ping changes nothing.
 func (s *handlers) ping(path, owner string) web.Route {
 	return s.onAct(web.ActRoute{
-		Path: path, Kind: notify.PingAct(owner), Then: showPing, Answer: pingView{},
+		Path: path, Kind: notify.PingAct(owner), Request: pingRequest{}, Then: showPing, Answer: pingView{},
 		Read: func(c *fiber.Ctx, call *act.Call) error {
-			f, err := readOptional(c, "endpoint")
-			if err != nil {
-				return err
-			}
-			call.Ref, call.Reason = act.Ref{ID: c.Params("code"), Part: f.text("endpoint", false, maxEndpointName)}, noReason
-			return f.err
+			call.Ref, call.Reason = act.Ref{ID: c.Params("code"), Part: requestOf[pingRequest](c).Endpoint}, noReason
+			return nil
 		},
 		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) {
 			out, err := s.Acts.Run(ctx, call)

@@ -27,12 +27,17 @@ type chooser interface{ choices() map[string][]string }
 // checked is an object with rules that its tags cannot tell.
 type checked interface{ check(f *form) }
 
-// lenient is a request of the query that ignores other parameters.
+// lenient is a request that ignores other parameters.
 type lenient interface{ ignoresOthers() }
+
+// mayBeEmpty is part of a request whose body may be left out, although it then lacks what is required.
+type mayBeEmpty struct{}
+
+func (mayBeEmpty) emptyBody() {}
 
 // reader reads one kind of request. Its tags are read once, when the routes are listed.
 type reader struct {
-	of       reflect.Type
+	of       reflect.Type // a struct, or a map of an act's values
 	params   []param
 	known    []string
 	query    bool // from the URL, else from the body
@@ -40,9 +45,19 @@ type reader struct {
 	optional bool // no body is an empty one
 }
 
-// readerOf returns the reader of a request; limits are those that are settings of the program.
+// readerOf returns the reader of a request: a struct, or the fields of an act. limits are those that
+// are settings of the program.
 func readerOf(request any, limits map[string]int64) *reader {
-	r := &reader{of: reflect.TypeOf(request), params: paramsOf(reflect.TypeOf(request)), query: true, optional: true}
+	r := &reader{of: reflect.TypeOf(request), query: true, optional: true}
+	if fields, ok := request.([]field.Field); ok {
+		r.of = reflect.TypeFor[map[string]any]()
+		for _, f := range fields {
+			r.params = append(r.params, param{Field: f})
+		}
+		r.query = false
+	} else {
+		r.params = paramsOf(r.of)
+	}
 	words := map[string][]string{}
 	if c, ok := request.(chooser); ok {
 		words = c.choices()
@@ -54,6 +69,9 @@ func readerOf(request any, limits map[string]int64) *reader {
 			p.Choices = words[p.Name]
 		}
 		r.query, r.optional = p.Query, r.optional && !p.Required
+	}
+	if _, ok := request.(interface{ emptyBody() }); ok {
+		r.optional = true
 	}
 	r.known = names(r.params)
 	_, r.lenient = request.(lenient)
@@ -123,13 +141,20 @@ func (r *reader) readBody(c *fiber.Ctx, to reflect.Value) error {
 // parse reads a body into a new request.
 func (r *reader) parse(body []byte, to reflect.Value) error {
 	if r.optional && strings.TrimSpace(string(body)) == "" {
-		return nil
+		body = []byte("{}")
 	}
-	f, err := readForm(body, r.known...)
+	f, err := readForm(body)
 	if err != nil {
 		return err
 	}
-	f.fill(to, r.params)
+	if !r.lenient {
+		f.onlyKnown(r.known)
+	}
+	if values, ok := to.Interface().(*map[string]any); ok {
+		*values = f.values(r.params)
+	} else {
+		f.fill(to, r.params)
+	}
 	return f.err
 }
 
@@ -183,6 +208,29 @@ func (f *form) fill(to reflect.Value, params []param) {
 			f.plain(into, p)
 		}
 	}
+}
+
+// maxText is longer than any text of an act, in characters: its Kind says what it allows.
+const maxText = 16_000
+
+// values reads the fields of an act that are given.
+func (f *form) values(params []param) map[string]any {
+	values := map[string]any{}
+	for _, p := range params {
+		raw, given := f.raw(p.Name, p.Required)
+		switch {
+		case !given:
+		case p.Kind == field.Number || p.Kind == field.Money:
+			values[p.Name] = f.number(p.Name, p.Required, p.Min, p.Max)
+		case p.Kind == field.Flag:
+			values[p.Name] = f.flag(p.Name)
+		case p.Kind == field.List || p.Kind == field.Object:
+			values[p.Name] = raw
+		default:
+			values[p.Name] = f.text(p.Name, p.Required, maxText)
+		}
+	}
+	return values
 }
 
 // plain reads a text, or a list of texts.
