@@ -134,7 +134,8 @@ func (p Prospect) Acts() bool { return p == Will || p == Waits || p == WillQuery
 // Outcome is the result for one subject.
 type Outcome struct {
 	Prospect Prospect
-	// Details are recorded in the audit beside the reason; no secrets.
+	// Details are recorded in the audit beside the reason, those of a decision in its approval; no
+	// secrets.
 	Details map[string]any
 	// With holds further acts caused by this one, each with its own audit row. Actor and reason
 	// are filled in.
@@ -151,9 +152,11 @@ type Outcome struct {
 
 // Input is what Do receives besides the subjects.
 type Input struct {
-	By     Actor
+	By     Actor  // of a decision, its checker, or the maker if nobody else is needed
 	Reason string // "" = none given
 	Params any    // a value of the type that Kind.Params declares; nil = none
+	// Proposed is what is decided; nil = the Kind has no Second.
+	Proposed *Proposed
 }
 
 // Kind is one kind of act. Its functions take several subjects at once, so a set costs a few
@@ -180,4 +183,6 @@ type Kind struct {
 	// Outcome per subject, in order. It sends nothing; work for after the commit goes into
 	// tx.OnEnd. nil = only the audit row is written.
 	Do func(ctx context.Context, tx db.Tx, in Input, subjects []Subject) ([]Outcome, error)
+	// Second makes it a decision of two people, run by approval.Desk; nil = one person acts at once.
+	Second *Second
 }

@@ -158,12 +158,12 @@ func (a *App) desk(operators *access.Operators) *approval.Desk {
 
 // actions returns all actions that can be proposed. To add one, declare an Action in the
 // package that owns its effect and list it here.
-func (a *App) actions() []approval.Action {
+func (a *App) actions() []act.Kind {
 	return slices.Concat(
-		decision.Actions(decision.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Querier: a.advance, Refunds: a.refunds}),
-		adjust.Actions(a.db, a.ledger),
-		a.payouts.Approvals(),
-		[]approval.Action{apply.Action(a.applies), a.batches.Approval(), a.refunds.Approval()},
+		decision.Kinds(decision.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Querier: a.advance, Refunds: a.refunds}),
+		adjust.Kinds(a.db, a.ledger),
+		a.payouts.Decisions(),
+		[]act.Kind{apply.Decision(a.applies), a.batches.Decision(), a.refunds.Decision()},
 	)
 }
 

@@ -4,7 +4,6 @@
 package approval
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/base/db"
 	"backstop/internal/base/field"
 	"backstop/internal/base/moves"
 
@@ -102,7 +100,7 @@ type Approval struct {
 }
 
 // answered enters what the supplier said; nil = there was nothing to query.
-func (a *Approval) answered(live *Live) {
+func (a *Approval) answered(live *act.Live) {
 	a.LiveAnswer, a.LiveContrary, a.LiveAt = "", false, nil
 	if live != nil {
 		a.LiveAnswer, a.LiveContrary, a.LiveAt = live.Answer, live.Contradicts, &live.At
@@ -111,7 +109,7 @@ func (a *Approval) answered(live *Live) {
 
 // Unclear reports whether the supplier was queried and gave no clear answer.
 func (a *Approval) Unclear() bool {
-	return a.LiveAt != nil && !(&Live{Answer: a.LiveAnswer}).Verified()
+	return a.LiveAt != nil && !(&act.Live{Answer: a.LiveAnswer}).Verified()
 }
 
 // Kinds of makers.
@@ -141,6 +139,14 @@ func (a *Approval) makerRoles() access.Roles {
 	return a.MakerRole
 }
 
+// proposed returns what was proposed.
+func (a *Approval) proposed() *act.Proposed {
+	return &act.Proposed{
+		ID: a.ID, No: a.No(), Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, Params: a.Params, Amount: a.Amount, Reason: a.Reason,
+		Maker: a.Maker, MadeAt: a.MadeAt, State: string(a.State),
+	}
+}
+
 // prefix marks an approval's id outside.
 const prefix = "apr_"
 
@@ -167,7 +173,7 @@ var (
 type LiveError struct{ Answer string }
 
 // Unknown reports whether the supplier gave no clear answer.
-func (e *LiveError) Unknown() bool { return e.Answer == unknown }
+func (e *LiveError) Unknown() bool { return e.Answer == act.NoAnswer }
 
 func (e *LiveError) Error() string {
 	if e.Unknown() {
@@ -175,9 +181,6 @@ func (e *LiveError) Error() string {
 	}
 	return "the supplier says that it is " + e.Answer + ": that is not overruled, not even by a lead with unverified: true"
 }
-
-// unknown is an answer that says nothing.
-const unknown = "unknown"
 
 // RoleError means that the checker may not approve this, or its maker may no longer propose it.
 type RoleError struct {
@@ -191,92 +194,6 @@ func (e *RoleError) Error() string {
 		return "the maker of this proposal may no longer make it: it needs the permission " + string(e.Permission)
 	}
 	return "this needs the permission " + string(e.Permission) + ", in one of the roles " + strings.Join(e.Roles, ", ")
-}
-
-// Live is the supplier's answer before a decision. The answer has been confirmed already.
-type Live struct {
-	// Answer is paid, failed, closed, paying, not_found or unknown; "" = the supplier cannot be
-	// queried.
-	Answer string `json:"answer"`
-	Call   int64  `json:"call,string"` // id in supplier_calls; 0 = none
-	At     int64  `json:"-"`           // Unix µs
-	// Contradicts means that the decision must not be made against this answer.
-	Contradicts bool `json:"contradicts"`
-}
-
-// Verified reports whether the answer says anything; otherwise a lead must take responsibility.
-func (l *Live) Verified() bool { return l.Answer != "" && l.Answer != unknown }
-
-// Decided is what Run receives: the approval with who decided it.
-type Decided struct {
-	*Approval
-	Params  any
-	Checker act.Actor // the maker, if Alone
-	Live    *Live     // nil = the action queries no supplier
-}
-
-// Ran is the result of an action.
-type Ran struct {
-	Result any // stored in the row as JSON
-	// After runs once the transaction has committed, for example to send nudges.
-	After func()
-}
-
-// Action is one kind of decision, declared by the package that owns its effect.
-type Action struct {
-	Name   string // accept_late
-	Object string // exception
-	// Propose and Approve are the permissions of the maker and of the checker.
-	Propose, Approve access.Permission
-	// Needs returns a permission that the maker needs for this object besides Propose; "" =
-	// none. nil = never any.
-	Needs func(s act.Subject) access.Permission
-	// Second reports whether a second person is needed; nil = always. params is nil while
-	// offers are listed.
-	Second func(s act.Subject, params any) bool
-	// Always means that `second_person: false` does not apply: nobody decides this alone.
-	Always bool
-	// Long means that what is decided does not fit into a line: it is approved on its own page, where it
-	// is shown, and never together with others.
-	Long bool
-	// Command means that a command may propose it, without an operator.
-	Command bool
-	// Evidence means that params.evidence is required: what proves the claim.
-	Evidence bool
-	// Amount returns the money that is decided, in minor units of the object's currency; nil =
-	// the object's.
-	Amount func(params any) int64
-	// Unverified means that a lead may approve it although the supplier's answer is unknown.
-	Unverified bool
-	Params     act.Params
-	// Asks reports whether a parameter applies to the object in its present state; nil = all do.
-	Asks func(s act.Subject, field string) bool
-	// Load returns the object: its version, money and merchant. Errors: act.ErrNotFound.
-	Load func(ctx context.Context, q bun.IDB, id string) (act.Subject, error)
-	// OrderNo returns the order in whose history the decision appears; nil = none.
-	OrderNo func(s act.Subject) string
-	// Over reports whether the object has ended, so that nothing can be decided any more. nil =
-	// it never ends.
-	Over func(s act.Subject) bool
-	// Offered reports whether the action applies to the object in its current state. nil =
-	// always.
-	Offered func(s act.Subject) bool
-	// Check compares the parameters with the current object; nil = nothing to compare. Errors:
-	// *act.FieldError.
-	Check func(ctx context.Context, q bun.IDB, s act.Subject, params any) error
-	// Ask queries the supplier, outside any transaction; nil, like a nil answer, = nothing to
-	// query.
-	Ask func(ctx context.Context, s act.Subject, params any) (*Live, error)
-	// Lock takes the locks that come before the object's, such as that of its order: before
-	// Hold, and before Run. nil = there are none.
-	Lock func(ctx context.Context, tx db.Tx, s act.Subject, params any) error
-	// Hold marks the object as proposed; Free undoes that when a proposal ends without effect.
-	// nil = the object is not marked. The version after Hold is the one that is approved. A
-	// decision that makes something, such as a refund of an order, makes it in Hold, and writes
-	// into the approval what is decided from then on: the action and object of another Action.
-	Hold, Free func(ctx context.Context, tx db.Tx, a *Approval, s act.Subject) error
-	// Run is the effect, in the transaction that ends the approval. It makes no outside calls.
-	Run func(ctx context.Context, tx db.Tx, d Decided, s act.Subject) (Ran, error)
 }
 
 // Offer is an action that a person may propose for an object in its current state.

@@ -28,12 +28,12 @@ type Verdict struct {
 // deciding is a verdict with everything it concerns.
 type deciding struct {
 	Verdict
-	action  Action
+	action  decision
 	from    State // state of the approval
 	params  any
 	said    said
 	subject *act.Subject // the object as it was approved; nil = it is not read yet
-	live    *Live
+	live    *act.Live
 }
 
 // Approve approves a proposal and carries it out, at once or, if it makes an outside call,
@@ -105,13 +105,12 @@ func (d *Desk) decideOnce(ctx context.Context, v Verdict, from State) (*Approval
 	if err != nil || c == nil {
 		return a, err
 	}
-	var after func()
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var again bool
 		if a, again, err = d.lock(ctx, tx, *c); err != nil || again {
 			return err
 		}
-		if after, err = d.approve(ctx, tx, *c, a); err != nil {
+		if err := d.approve(ctx, tx, *c, a); err != nil {
 			return err
 		}
 		return act.KeepKey(ctx, tx, c.Key)
@@ -123,9 +122,6 @@ func (d *Desk) decideOnce(ctx context.Context, v Verdict, from State) (*Approval
 		return nil, err
 	}
 	failpoint.Hit("act_after_commit")
-	if after != nil {
-		after()
-	}
 	return a, nil
 }
 
@@ -165,7 +161,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.params, err = action.params(a.Params); err != nil {
 		return nil, nil, err
 	}
-	s, err := action.Load(ctx, d.o.DB.Read, a.ObjectID)
+	s, err := action.find(ctx, d.o.DB.Read, a.ObjectID)
 	if err == nil && !a.isOf(s, from) {
 		err = act.ErrChanged
 	}
@@ -177,7 +173,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 		return nil, nil, err
 	}
 	if c.live != nil && !c.live.Verified() && !c.said.Unverified && !c.unverified(a) {
-		return nil, nil, &LiveError{unknown}
+		return nil, nil, &LiveError{act.NoAnswer}
 	}
 	return a, c, nil
 }
@@ -185,7 +181,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 // unverified reports whether the checker takes responsibility for an unknown answer. The maker,
 // who repeats what needs no second person, cannot.
 func (c *deciding) unverified(a *Approval) bool {
-	return c.Unverified && c.action.Ask != nil && a.Second && !a.SinglePerson
+	return c.Unverified && c.action.Second.Query != nil && a.Second && !a.SinglePerson
 }
 
 // approvedBy reports whether this person has approved it already.
@@ -208,13 +204,13 @@ func (a *Approval) isOf(s act.Subject, from State) bool {
 }
 
 // find reads the proposal that a verdict is about. Errors: ErrPerson, act.ErrNotFound.
-func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
+func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, decision, error) {
 	if v.By.Token != nil || v.By.ID == 0 {
-		return nil, Action{}, ErrPerson
+		return nil, decision{}, ErrPerson
 	}
 	a, err := d.Find(ctx, v.ID, v.By)
 	if err != nil {
-		return nil, Action{}, err
+		return nil, decision{}, err
 	}
 	action, err := d.action(a.Object, a.Action)
 	return a, action, err
@@ -223,8 +219,8 @@ func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
 // mayDecide reports whether the actor's role may decide this. Errors: *RoleError.
 func (d *Desk) mayDecide(c deciding, a *Approval) error {
 	if a.SinglePerson || !a.Second { // a retry needs only the right to propose
-		if !d.has(c.By.Roles(), c.action.Propose) {
-			return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose)}
+		if !d.has(c.By.Roles(), c.action.Permission) {
+			return &RoleError{Permission: c.action.Permission, Roles: d.o.Policy.RolesWith(c.action.Permission)}
 		}
 		return nil
 	}
@@ -233,9 +229,9 @@ func (d *Desk) mayDecide(c deciding, a *Approval) error {
 
 // bindsOperator reports whether a proposal holds only as long as its maker may propose it. What a
 // merchant asked for is its own, and a command has no operator.
-func (a *Approval) bindsOperator(action Action) bool {
+func (a *Approval) bindsOperator(action decision) bool {
 	command := a.MakerKind == ByOperator && a.Maker == 0
-	return a.MakerKind != ByMerchant && !(command && action.Command)
+	return a.MakerKind != ByMerchant && !(command && action.Second.Command)
 }
 
 // current reports why a verdict comes too late, and ends a proposal that has expired. Errors:
@@ -299,7 +295,7 @@ func (d *Desk) checker(c deciding, a *Approval, enabled map[int64]*access.Operat
 	checker, maker := enabled[c.By.ID], enabled[a.operator()]
 	switch {
 	case checker == nil:
-		return &RoleError{Permission: c.action.Approve, Roles: d.o.Policy.RolesWith(c.action.Approve)}
+		return &RoleError{Permission: c.action.Second.Approve, Roles: d.o.Policy.RolesWith(c.action.Second.Approve)}
 	case a.Second && !a.SinglePerson && (a.madeBy(c.By) || maker != nil && same(maker, checker)):
 		return ErrOwn
 	}
@@ -317,8 +313,8 @@ func (d *Desk) maker(c deciding, a *Approval, enabled map[int64]*access.Operator
 }
 
 // approve writes the approval and carries it out.
-func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (after func(), err error) {
-	s, err := c.action.Load(ctx, tx, a.ObjectID)
+func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) error {
+	s, err := c.action.find(ctx, tx, a.ObjectID)
 	if err == nil {
 		s, err = c.action.lock(ctx, tx, s, c.params)
 	}
@@ -329,18 +325,17 @@ func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (
 		err = d.hold(ctx, tx, c.action, a, &s)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.sign(c, a)
 	if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
-		return nil, err
+		return err
 	}
 	names, err := access.Names(ctx, tx, []int64{a.checker()})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	decided := Decided{Approval: a, Params: c.params, Checker: actor(a.checker(), names), Live: c.live}
-	return d.carryOut(ctx, tx, c.action, decided, s)
+	return d.carryOut(ctx, tx, c, a, actor(a.checker(), names), s)
 }
 
 func (c deciding) step() string {

@@ -158,9 +158,9 @@ func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
 				h.live = h.says("paid", 0)
 				h.live.Contradicts = true
 			}, says},
-			"the supplier says nothing": {func(*approval.Verdict) { h.live = &approval.Live{} }, says},
+			"the supplier says nothing": {func(*approval.Verdict) { h.live = &act.Live{} }, says},
 			"the answer is old":         {func(*approval.Verdict) { h.live = h.says("closed", 61*time.Second) }, says},
-			"the answer is not stored":  {func(*approval.Verdict) { h.live = &approval.Live{Answer: "closed", Call: 1} }, says},
+			"the answer is not stored":  {func(*approval.Verdict) { h.live = &act.Live{Answer: "closed", Call: 1} }, says},
 		} {
 			v := h.yes(a, lead)
 			c.change(&v)
@@ -240,7 +240,7 @@ func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
 func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
-	h.live = &approval.Live{}
+	h.live = &act.Live{}
 	p := h.wish(lead)
 	p.Params = []byte(`{"name":"new","evidence":"their mail","unverified":true}`)
 	a, err := h.desk.Propose(t.Context(), p)
@@ -262,7 +262,7 @@ func TestALeadsApprovalMayBeUnverified(t *testing.T) {
 		h := newHouse(t, d)
 		h.live = h.says("closed", 0)
 		a := h.propose(lead)
-		h.live = &approval.Live{Answer: "unknown"}
+		h.live = &act.Live{Answer: "unknown"}
 		for name, c := range map[string]struct {
 			by         int64
 			unverified bool
@@ -281,7 +281,7 @@ func TestALeadsApprovalMayBeUnverified(t *testing.T) {
 		if _, err := h.desk.Approve(t.Context(), v); !errors.As(err, &says) {
 			t.Errorf("against a contrary answer: %v", err)
 		}
-		h.live = &approval.Live{Answer: "unknown"}
+		h.live = &act.Live{Answer: "unknown"}
 		done, err := h.desk.Approve(t.Context(), v)
 		if err != nil || done.State != approval.Done || done.Hash != a.Hash {
 			t.Fatalf("%+v, %v", done, err)
@@ -487,7 +487,7 @@ func TestTheSupplierIsQueriedAgain(t *testing.T) {
 		h := newHouse(t, d)
 		h.live = h.says("closed", 0)
 		a := h.propose(lead)
-		h.live = &approval.Live{Answer: "unknown", At: 5}
+		h.live = &act.Live{Answer: "unknown", At: 5}
 		if _, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); err == nil {
 			t.Fatal("approved without an answer")
 		}
@@ -561,9 +561,9 @@ func TestTheSupplierIsQueriedOncePerForm(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
 	a := h.propose(finance)
 	queries := 0
-	h.answers = func() *approval.Live {
+	h.answers = func() *act.Live {
 		queries++
-		return &approval.Live{}
+		return &act.Live{}
 	}
 	for range 2 {
 		v := approval.Verdict{ID: a.ID, Reason: "is it back by now?", By: h.who(ops), Key: "form"}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
@@ -25,13 +26,13 @@ func pairs() int {
 // has made the payment meanwhile.
 func (h *house) atOnce(first, second func(*approval.Approval) error, check func(a *approval.Approval, effects int64, errs [2]error)) {
 	h.Helper()
-	h.answers = func() *approval.Live {
+	h.answers = func() *act.Live {
 		var effects int64
 		if err := h.db.NewRaw("SELECT created_at FROM merchants WHERE id = 1").Scan(context.Background(), &effects); err != nil {
 			h.Error(err)
 		}
 		if effects > 0 {
-			return &approval.Live{Answer: "paid", Contradicts: true}
+			return &act.Live{Answer: "paid", Contradicts: true}
 		}
 		return nil
 	}

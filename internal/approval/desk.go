@@ -37,32 +37,47 @@ type Options struct {
 // Desk is where decisions are proposed and approved. It is safe for concurrent use.
 type Desk struct {
 	o       Options
-	actions []Action
+	actions []decision
 }
 
-// NewDesk returns a Desk of the actions. It panics if one is incomplete or registered twice.
-func NewDesk(o Options, actions ...Action) *Desk {
-	for i, a := range actions {
-		twice := slices.ContainsFunc(actions[:i], func(b Action) bool { return a.Name == b.Name && a.Object == b.Object })
-		if twice || a.Name == "" || a.Object == "" || a.Propose == "" || a.Approve == "" || a.Load == nil || a.Run == nil {
-			panic("approval: " + a.Name + " is registered twice or incomplete")
+// decision is a kind of act that needs two people.
+type decision struct{ act.Kind }
+
+// NewDesk returns a Desk of those of the kinds that have a Second. It panics if one is incomplete or
+// registered twice.
+func NewDesk(o Options, kinds ...act.Kind) *Desk {
+	d := &Desk{o: o}
+	for _, k := range kinds {
+		if k.Second == nil {
+			continue
 		}
+		twice := slices.ContainsFunc(d.actions, func(b decision) bool { return k.Name == b.Name && k.Object == b.Object })
+		if twice || k.Name == "" || k.Object == "" || k.Permission == "" || k.Second.Approve == "" || k.Load == nil || k.Do == nil {
+			panic("approval: " + k.Name + " is registered twice or incomplete")
+		}
+		d.actions = append(d.actions, decision{k})
 	}
-	return &Desk{o: o, actions: actions}
+	return d
 }
 
 // action finds an action. Errors: *act.FieldError.
-func (d *Desk) action(object, name string) (Action, error) {
+func (d *Desk) action(object, name string) (decision, error) {
 	for _, a := range d.actions {
 		if a.Name == name && (object == "" || a.Object == object) {
 			return a, nil
 		}
 	}
-	return Action{}, invalid.Field("action", text.Text{ZH: "没有这种处理", EN: "there is no such action"})
+	return decision{}, invalid.Field("action", text.Text{ZH: "没有这种处理", EN: "there is no such action"})
 }
 
-// Actions returns all actions.
-func (d *Desk) Actions() []Action { return slices.Clone(d.actions) }
+// Kinds returns all kinds of decisions.
+func (d *Desk) Kinds() []act.Kind {
+	all := make([]act.Kind, len(d.actions))
+	for i, a := range d.actions {
+		all[i] = a.Kind
+	}
+	return all
+}
 
 // Names returns the names of all actions, sorted.
 func (d *Desk) Names() []string {
@@ -81,7 +96,7 @@ func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 		if a.Object != object || by.Token != nil || d.mayPropose(a, &s, by.Roles()) != nil || a.fits(s) != nil {
 			continue
 		}
-		o := a.form(func(f field.Field) bool { return a.Asks == nil || a.Asks(s, f.Name) })
+		o := a.form(func(f field.Field) bool { return a.Second.Takes == nil || a.Second.Takes(s, f.Name) })
 		o.NeedsSecond = a.second(s, nil) && d.waits(a, s)
 		offers = append(offers, o)
 	}
@@ -92,15 +107,18 @@ func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 // Errors: *act.FieldError.
 func (d *Desk) Form(object, name string) (Offer, error) {
 	a, err := d.action(object, name)
-	return a.form(func(field.Field) bool { return true }), err
+	if err != nil {
+		return Offer{}, err
+	}
+	return a.form(func(field.Field) bool { return true }), nil
 }
 
 // form returns the offer of the action with those parameters, of its own and of any action, that
 // are asked for.
-func (a Action) form(asks func(field.Field) bool) Offer {
-	o := Offer{Action: a.Name, Params: map[string]string{}, Free: a.Amount != nil}
+func (a decision) form(asks func(field.Field) bool) Offer {
+	o := Offer{Action: a.Name, Params: map[string]string{}, Free: a.Second.Amount != nil}
 	for _, f := range slices.Concat(a.Params.Fields, saidFields) {
-		unused := f.Name == "evidence" && !a.Evidence || f.Name == "unverified" && !a.Unverified
+		unused := f.Name == "evidence" && !a.Second.Evidence || f.Name == "unverified" && !a.Second.Unverified
 		if !unused && asks(f) {
 			o.Fields, o.Params[f.Name] = append(o.Fields, f), typeOf(f)
 		}
@@ -125,23 +143,25 @@ var tNotInState = text.Text{ZH: "当前状态下不能这样处理", EN: "this a
 
 // fits reports whether the action may be proposed for the object in its current state. Errors:
 // ErrOver, *act.FieldError.
-func (a Action) fits(s act.Subject) error {
-	if a.Over != nil && a.Over(s) {
+func (a decision) fits(s act.Subject) error {
+	if a.Second.Ended != nil && a.Second.Ended(s) {
 		return ErrOver
 	}
-	if a.Offered != nil && !a.Offered(s) {
+	if a.Second.Applies != nil && !a.Second.Applies(s) {
 		return invalid.Field("action", tNotInState)
 	}
 	return nil
 }
 
-func (a Action) second(s act.Subject, params any) bool { return a.Second == nil || a.Second(s, params) }
+func (a decision) second(s act.Subject, params any) bool {
+	return a.Second.Needed == nil || a.Second.Needed(s, params)
+}
 
 // waits reports whether a decision of two people waits for the second one: always, unless
 // `second_person: false` allows this amount to be decided alone.
-func (d *Desk) waits(a Action, s act.Subject) bool {
+func (d *Desk) waits(a decision, s act.Subject) bool {
 	rules := d.o.Rules()
-	if rules.SecondPerson || a.Always {
+	if rules.SecondPerson || a.Second.Always {
 		return true
 	}
 	limit := rules.Above[s.Currency].Amount
@@ -149,12 +169,12 @@ func (d *Desk) waits(a Action, s act.Subject) bool {
 }
 
 // person admits operators, and commands where the action does. Errors: ErrPerson, *act.Denied.
-func (d *Desk) person(by act.Actor, a Action) error {
-	if by.Token != nil || by.ID == 0 && !a.Command {
+func (d *Desk) person(by act.Actor, a decision) error {
+	if by.Token != nil || by.ID == 0 && !a.Second.Command {
 		return ErrPerson
 	}
-	if !d.has(by.Roles(), a.Propose) {
-		return &act.Denied{Permission: a.Propose, Roles: d.o.Policy.RolesWith(a.Propose)}
+	if !d.has(by.Roles(), a.Permission) {
+		return &act.Denied{Permission: a.Permission, Roles: d.o.Policy.RolesWith(a.Permission)}
 	}
 	return nil
 }
@@ -166,10 +186,10 @@ func (d *Desk) has(roles access.Roles, permission access.Permission) bool {
 
 // mayPropose reports whether somebody of these roles may propose the action for the object; nil =
 // for some object. Errors: *act.Denied.
-func (d *Desk) mayPropose(a Action, s *act.Subject, roles access.Roles) error {
-	needs := a.Propose
+func (d *Desk) mayPropose(a decision, s *act.Subject, roles access.Roles) error {
+	needs := a.Permission
 	if s != nil && d.has(roles, needs) && a.Needs != nil {
-		needs = cmp.Or(a.Needs(*s), needs)
+		needs = cmp.Or(a.Needs(*s, nil), needs)
 	}
 	if !d.has(roles, needs) {
 		return &act.Denied{Permission: needs, Roles: d.o.Policy.RolesWith(needs)}
@@ -179,16 +199,16 @@ func (d *Desk) mayPropose(a Action, s *act.Subject, roles access.Roles) error {
 
 // checkers returns the roles that may approve what somebody of these roles proposed: where money
 // is decided, others than a lead only what a lead proposed, and never what is unverified.
-func (d *Desk) checkers(a Action, maker access.Roles, unverified bool) []string {
-	return slices.DeleteFunc(d.o.Policy.RolesWith(a.Approve), func(role string) bool {
-		return role != access.Lead && (unverified || a.Approve == access.ApproveMoney && !maker.Has(access.Lead))
+func (d *Desk) checkers(a decision, maker access.Roles, unverified bool) []string {
+	return slices.DeleteFunc(d.o.Policy.RolesWith(a.Second.Approve), func(role string) bool {
+		return role != access.Lead && (unverified || a.Second.Approve == access.ApproveMoney && !maker.Has(access.Lead))
 	})
 }
 
 // checks reports whether the checker may approve what the maker proposed. Errors: *RoleError.
-func (d *Desk) checks(a Action, maker, checker access.Roles, unverified bool) error {
+func (d *Desk) checks(a decision, maker, checker access.Roles, unverified bool) error {
 	if roles := d.checkers(a, maker, unverified); !checker.HasAny(roles...) {
-		return &RoleError{Permission: a.Approve, Roles: roles}
+		return &RoleError{Permission: a.Second.Approve, Roles: roles}
 	}
 	return nil
 }
@@ -199,7 +219,7 @@ func same(a, b *access.Operator) bool {
 }
 
 // hasChecker reports whether an enabled operator may approve what the maker proposes.
-func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, roles access.Roles,
+func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a decision, maker *access.Operator, roles access.Roles,
 	unverified bool,
 ) (bool, error) {
 	all, err := access.Enabled(ctx, tx)
@@ -209,12 +229,24 @@ func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access
 }
 
 // load finds an object that the actor may see. Errors: act.ErrNotFound.
-func load(ctx context.Context, q bun.IDB, a Action, id string, by act.Actor) (act.Subject, error) {
-	s, err := a.Load(ctx, q, id)
+func load(ctx context.Context, q bun.IDB, a decision, id string, by act.Actor) (act.Subject, error) {
+	s, err := a.find(ctx, q, id)
 	if err == nil && !sees(by, s.MerchantID) {
 		err = act.ErrNotFound
 	}
 	return s, err
+}
+
+// find finds an object. Errors: act.ErrNotFound.
+func (a decision) find(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
+	found, err := a.Load(ctx, q, []act.Ref{{ID: id}})
+	if err == nil && len(found) != 1 {
+		err = act.ErrNotFound
+	}
+	if err != nil {
+		return act.Subject{}, err
+	}
+	return found[0], nil
 }
 
 func sees(by act.Actor, merchant int64) bool {
@@ -251,15 +283,15 @@ func (d *Desk) keep(ctx context.Context, tx db.Tx, a *Approval, step string, by 
 	})
 }
 
-// free undoes what Hold did to the object, and stores the object's new version.
-func (d *Desk) free(ctx context.Context, tx db.Tx, action Action, a *Approval) error {
-	s, err := action.Load(ctx, tx, a.ObjectID)
+// free undoes what Reserve did to the object, and stores the object's new version.
+func (d *Desk) free(ctx context.Context, tx db.Tx, action decision, a *Approval) error {
+	s, err := action.find(ctx, tx, a.ObjectID)
 	if errors.Is(err, act.ErrNotFound) {
 		return nil // removed by a clean-up
 	}
-	if err == nil && action.Free != nil {
-		if err = action.Free(ctx, tx, a, s); err == nil {
-			s, err = action.Load(ctx, tx, a.ObjectID)
+	if err == nil && action.Second.Release != nil {
+		if err = action.Second.Release(ctx, tx, a.proposed(), s); err == nil {
+			s, err = action.find(ctx, tx, a.ObjectID)
 		}
 	}
 	a.ReleasedVersion = s.Version

@@ -41,9 +41,9 @@ type house struct {
 	desk  *approval.Desk
 	rules settings.Rules
 	life  time.Duration
-	live  *approval.Live // the supplier's answer; nil = it is not queried
+	live  *act.Live // the supplier's answer; nil = it is not queried
 	// answers returns the answer of each query; nil = it is live.
-	answers func() *approval.Live
+	answers func() *act.Live
 	fails   error // of the effect
 	runs    atomic.Int64
 }
@@ -76,21 +76,26 @@ func (h *house) open() {
 		h.Fatal(err)
 	}
 	log := audit.New(h.db, sealtest.Ring(h, 1))
-	money := approval.Action{
-		Name: "rename", Object: "merchant", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Evidence: true,
-		Params: act.ParamsOf[renaming](), Load: h.load(1998, "CNY"), Hold: h.mark("proposed"), Free: h.mark("one"), Run: h.run,
-		Over: func(s act.Subject) bool { return s.Value == "gone" }, Offered: func(s act.Subject) bool { return s.Value != "closed" },
-		Ask: h.ask, OrderNo: func(s act.Subject) string { return "no-" + s.ID },
+	money := act.Kind{
+		Name: "rename", Object: "merchant", Permission: access.ProposeMoney, Params: act.ParamsOf[renaming](),
+		Load: h.load(1998, "CNY"), Do: act.Each(h.run),
+		Second: &act.Second{
+			Approve: access.ApproveMoney, Evidence: true, Reserve: h.mark("proposed"), Release: h.mark("one"), Query: h.ask,
+			Ended:   func(s act.Subject) bool { return s.Value == "gone" },
+			Applies: func(s act.Subject) bool { return s.Value != "closed" },
+		},
 	}
 	unasked := money
-	unasked.Name, unasked.Ask = "rename_unasked", nil
-	easy := approval.Action{
-		Name: "note", Object: "merchant", Propose: access.Comment, Approve: access.ApproveMoney, Load: h.load(0, ""),
-		Second: func(act.Subject, any) bool { return false }, Run: h.run,
+	second := *money.Second
+	second.Query = nil
+	unasked.Name, unasked.Second = "rename_unasked", &second
+	easy := act.Kind{
+		Name: "note", Object: "merchant", Permission: access.Comment, Load: h.load(0, ""), Do: act.Each(h.run),
+		Second: &act.Second{Approve: access.ApproveMoney, Needed: func(act.Subject, any) bool { return false }},
 	}
-	change := approval.Action{
-		Name: "settings.change", Object: "setting", Propose: access.ProposeSettings, Approve: access.ApproveSettings,
-		Params: act.ParamsOf[renaming](), Load: h.load(0, ""), Run: h.run,
+	change := act.Kind{
+		Name: "settings.change", Object: "setting", Permission: access.ProposeSettings, Params: act.ParamsOf[renaming](),
+		Load: h.load(0, ""), Do: act.Each(h.run), Second: &act.Second{Approve: access.ApproveSettings},
 	}
 	h.desk = approval.NewDesk(approval.Options{
 		DB: h.db, Audit: log, Policy: policy, Rules: func() settings.Rules { return h.rules }, Life: h.life,
@@ -98,8 +103,8 @@ func (h *house) open() {
 	}, money, unasked, easy, change)
 }
 
-func (h *house) load(amount int64, currency string) func(context.Context, bun.IDB, string) (act.Subject, error) {
-	return func(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
+func (h *house) load(amount int64, currency string) func(context.Context, bun.IDB, []act.Ref) ([]act.Subject, error) {
+	return act.ByID(func(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
 		var rows []struct {
 			ID, UpdatedAt int64
 			Name          string
@@ -112,9 +117,9 @@ func (h *house) load(amount int64, currency string) func(context.Context, bun.ID
 		}
 		return act.Subject{
 			Row: rows[0].ID, ID: id, Version: rows[0].UpdatedAt, MerchantID: rows[0].ID, Amount: amount, Currency: currency,
-			Value: rows[0].Name,
+			OrderNo: "no-" + id, Value: rows[0].Name,
 		}, nil
-	}
+	})
 }
 
 // set writes a merchant by compare-and-set.
@@ -130,30 +135,35 @@ func (h *house) set(ctx context.Context, tx db.Tx, s act.Subject, name string) e
 	return nil
 }
 
-func (h *house) mark(name string) func(context.Context, db.Tx, *approval.Approval, act.Subject) error {
-	return func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+func (h *house) mark(name string) func(context.Context, db.Tx, *act.Proposed, act.Subject) error {
+	return func(ctx context.Context, tx db.Tx, _ *act.Proposed, s act.Subject) error {
 		return h.set(ctx, tx, s, name)
 	}
 }
 
-func (h *house) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+func (h *house) run(ctx context.Context, tx db.Tx, d act.Input, s act.Subject) (act.Outcome, error) {
 	name := "noted"
 	if p, ok := d.Params.(renaming); ok {
 		name = p.Name
 	}
 	if err := h.set(ctx, tx, s, name); err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if _, err := tx.NewRaw("UPDATE merchants SET created_at = created_at + 1 WHERE id = ?", s.Row).Exec(ctx); err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if h.fails != nil {
-		return approval.Ran{}, h.fails
+		return act.Outcome{}, h.fails
 	}
-	return approval.Ran{Result: map[string]string{"name": name}, After: func() { h.runs.Add(1) }}, nil
+	tx.OnEnd(func(err error) {
+		if err == nil {
+			h.runs.Add(1)
+		}
+	})
+	return act.Outcome{Details: map[string]any{"name": name}}, nil
 }
 
-func (h *house) ask(context.Context, act.Subject, any) (*approval.Live, error) {
+func (h *house) ask(context.Context, act.Subject, any) (*act.Live, error) {
 	if h.answers != nil {
 		return h.answers(), nil
 	}
@@ -161,11 +171,11 @@ func (h *house) ask(context.Context, act.Subject, any) (*approval.Live, error) {
 }
 
 // says returns an answer of the given age.
-func (h *house) says(answer string, ago time.Duration) *approval.Live {
+func (h *house) says(answer string, ago time.Duration) *act.Live {
 	h.Helper()
 	id, at := h.db.NewID(), h.db.Now()-ago.Microseconds()
 	h.exec("INSERT INTO supplier_calls (id, supplier_id, order_id, op, reference, state, status, started_at) VALUES (?, 1, 1, 'query', 'r', 'ended', ?, ?)", id, answer, at)
-	return &approval.Live{Answer: answer, Call: id, At: at}
+	return &act.Live{Answer: answer, Call: id, At: at}
 }
 
 func (h *house) exec(query string, args ...any) {

@@ -17,12 +17,12 @@ const program = "backstop"
 // *RoleError, ErrExpired, ErrOver, *act.FieldError.
 func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 	reason, err := act.CheckReason(v.Reason)
-	return d.end(ctx, v, Rejected, func(a *Approval, action Action, roles access.Roles) error {
+	return d.end(ctx, v, Rejected, func(a *Approval, action decision, roles access.Roles) error {
 		switch {
 		case a.madeBy(v.By):
 			return ErrOwn
-		case !d.has(roles, action.Approve):
-			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
+		case !d.has(roles, action.Second.Approve):
+			return &RoleError{Permission: action.Second.Approve, Roles: d.o.Policy.RolesWith(action.Second.Approve)}
 		}
 		a.Checker, a.CheckerReason = &v.By.ID, reason
 		return err
@@ -32,7 +32,7 @@ func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 // Withdraw ends a proposal by its maker. Errors: ErrPerson, act.ErrNotFound, ErrMaker,
 // ErrExpired, ErrOver.
 func (d *Desk) Withdraw(ctx context.Context, v Verdict) (*Approval, error) {
-	return d.end(ctx, v, Withdrawn, func(a *Approval, _ Action, _ access.Roles) error {
+	return d.end(ctx, v, Withdrawn, func(a *Approval, _ decision, _ access.Roles) error {
 		if !a.madeBy(v.By) {
 			return ErrMaker
 		}
@@ -41,7 +41,7 @@ func (d *Desk) Withdraw(ctx context.Context, v Verdict) (*Approval, error) {
 }
 
 // mayEnd reports whether somebody of these roles may end a proposal.
-type mayEnd func(a *Approval, action Action, roles access.Roles) error
+type mayEnd func(a *Approval, action decision, roles access.Roles) error
 
 // end ends a waiting proposal. A repeat gets the same answer.
 func (d *Desk) end(ctx context.Context, v Verdict, to State, may mayEnd) (*Approval, error) {
@@ -74,7 +74,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 		}
 		by := held[v.By.ID]
 		if by == nil {
-			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
+			return &RoleError{Permission: action.Second.Approve, Roles: d.o.Policy.RolesWith(action.Second.Approve)}
 		}
 		repeated = !first || a.endedBy(v.By, to)
 		if err := may(a, action, by.Roles()); err != nil || repeated {
@@ -104,7 +104,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 }
 
 // endFree ends a waiting proposal and releases the object.
-func (d *Desk) endFree(ctx context.Context, tx db.Tx, action Action, a *Approval, to State) error {
+func (d *Desk) endFree(ctx context.Context, tx db.Tx, action decision, a *Approval, to State) error {
 	if err := d.move(ctx, tx, a, to, "checker", "checker_reason", "decided_at"); err != nil {
 		return err
 	}

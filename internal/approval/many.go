@@ -81,9 +81,9 @@ func (d *Desk) single(a *Approval) Obstacle {
 	switch {
 	case err != nil || said.Unverified:
 		return IsUnverified
-	case action.Ask != nil:
+	case action.Second.Query != nil:
 		return AsksSupplier
-	case action.Long:
+	case action.Second.Long:
 		return IsLong
 	}
 	return ""

@@ -28,7 +28,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	if err != nil {
 		return v
 	}
-	v.Asks = action.Unverified
+	v.Asks = action.Second.Unverified
 	v.Roles = d.checkers(action, a.makerRoles(), said.Unverified)
 	if by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID) {
 		return v
@@ -39,7 +39,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	switch {
 	case a.State == Waiting:
 		v.Approve = !own && holds && d.mayDecide(c, a) == nil
-		v.Reject = !own && d.has(by.Roles(), action.Approve)
+		v.Reject = !own && d.has(by.Roles(), action.Second.Approve)
 		v.Withdraw = own
 	case a.State == Failed && a.Tries < maxTries:
 		v.Again = (!own || a.SinglePerson || !a.Second) && holds && d.mayDecide(c, a) == nil
@@ -47,7 +47,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 		return v
 	}
 	v.Unverified = (v.Approve || v.Again) && a.Second && !a.SinglePerson && !said.Unverified && a.Unclear() && by.Roles().Has(access.Lead)
-	v.Query = action.Ask != nil && (a.Unclear() || a.LiveContrary) && d.has(by.Roles(), access.QueryOrders)
+	v.Query = action.Second.Query != nil && (a.Unclear() || a.LiveContrary) && d.has(by.Roles(), access.QueryOrders)
 	return v
 }
 

@@ -41,11 +41,11 @@ var noParams = act.ParamsOf[struct{}]()
 // wish is a parsed proposal.
 type wish struct {
 	Proposal
-	action Action
+	action decision
 	raw    json.RawMessage // canonical
 	params any
 	said   said
-	live   *Live
+	live   *act.Live
 }
 
 // Propose makes a proposal, and carries it out if no second person is needed. Errors:
@@ -67,13 +67,12 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 		return nil, invalid.Field("params.unverified", tUnverified)
 	}
 	var a *Approval
-	var after func()
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), p.Key)
 		if err != nil || !first {
 			return err
 		}
-		if a, after, err = d.propose(ctx, tx, w); err != nil {
+		if a, err = d.propose(ctx, tx, w); err != nil {
 			return err
 		}
 		return act.KeepKey(ctx, tx, p.Key)
@@ -92,9 +91,6 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 		failpoint.Hit("proposal_written")
 	} else {
 		failpoint.Hit("act_after_commit")
-	}
-	if after != nil {
-		after()
 	}
 	return a, nil
 }
@@ -166,7 +162,7 @@ func (w *wish) readParams() error {
 	if w.said, err = w.action.readSaid(canonical); err != nil {
 		return err
 	}
-	if problem := saidFields[0].Problem(reflect.ValueOf(strings.TrimSpace(w.said.Evidence))); w.action.Evidence && problem.EN != "" {
+	if problem := saidFields[0].Problem(reflect.ValueOf(strings.TrimSpace(w.said.Evidence))); w.action.Second.Evidence && problem.EN != "" {
 		return &act.FieldError{Field: "params.evidence", Problem: problem.EN, Says: problem}
 	}
 	w.params, err = w.action.params(canonical)
@@ -175,9 +171,9 @@ func (w *wish) readParams() error {
 
 // readSaid parses what every action accepts. Where no supplier is queried, nothing is
 // unverified.
-func (a Action) readSaid(params json.RawMessage) (s said, err error) {
+func (a decision) readSaid(params json.RawMessage) (s said, err error) {
 	err = json.Unmarshal(params, &s)
-	s.Unverified = s.Unverified && a.Ask != nil
+	s.Unverified = s.Unverified && a.Second.Query != nil
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {
 		return s, &act.FieldError{Field: "params." + typed.Field, Problem: "not of the right type"}
@@ -187,7 +183,7 @@ func (a Action) readSaid(params json.RawMessage) (s said, err error) {
 
 // params parses the action's own parameters: those besides what every action accepts.
 // Errors: *act.FieldError.
-func (a Action) params(raw json.RawMessage) (any, error) {
+func (a decision) params(raw json.RawMessage) (any, error) {
 	own := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &own); err != nil {
 		return nil, &act.FieldError{Field: "params", Problem: "not a JSON object"}
@@ -210,11 +206,11 @@ func (a Action) params(raw json.RawMessage) (any, error) {
 }
 
 // ask queries the supplier. Errors: *LiveError.
-func (d *Desk) ask(ctx context.Context, a Action, s act.Subject, params any) (*Live, error) {
-	if a.Ask == nil {
+func (d *Desk) ask(ctx context.Context, a decision, s act.Subject, params any) (*act.Live, error) {
+	if a.Second.Query == nil {
 		return nil, nil
 	}
-	live, err := a.Ask(ctx, s, params)
+	live, err := a.Second.Query(ctx, s, params)
 	if err == nil && live != nil && live.Contradicts {
 		err = &LiveError{live.Answer}
 	}
@@ -223,9 +219,9 @@ func (d *Desk) ask(ctx context.Context, a Action, s act.Subject, params any) (*L
 
 // queryFor queries the supplier about a stored proposal, and stores the answer with it. Errors:
 // *LiveError.
-func (d *Desk) queryFor(ctx context.Context, a *Approval, action Action, s act.Subject, params any) (*Live, error) {
+func (d *Desk) queryFor(ctx context.Context, a *Approval, action decision, s act.Subject, params any) (*act.Live, error) {
 	live, contrary := d.ask(ctx, action, s, params)
-	if action.Ask == nil || live == nil && contrary != nil {
+	if action.Second.Query == nil || live == nil && contrary != nil {
 		return nil, contrary
 	}
 	a.answered(live)
@@ -240,17 +236,17 @@ func (d *Desk) queryFor(ctx context.Context, a *Approval, action Action, s act.S
 }
 
 // propose writes a proposal, and carries it out if no second person is needed.
-func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, after func(), err error) {
+func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err error) {
 	people, err := d.o.Operators.Lock(ctx, tx, w.By.ID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	maker := people[w.By.ID]
 	if w.By.ID == 0 { // a command, see person
 		maker = &access.Operator{Name: w.By.Name, Role: w.By.Role}
 	}
-	if !d.has(maker.Roles(), w.action.Propose) {
-		return nil, nil, &act.Denied{Permission: w.action.Propose, Roles: d.o.Policy.RolesWith(w.action.Propose)}
+	if !d.has(maker.Roles(), w.action.Permission) {
+		return nil, &act.Denied{Permission: w.action.Permission, Roles: d.o.Policy.RolesWith(w.action.Permission)}
 	}
 	s, err := load(ctx, tx, w.action, w.ObjectID, w.By)
 	if err == nil {
@@ -264,22 +260,19 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		err = d.fits(ctx, tx, w, s)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	now := d.o.DB.Now()
 	a = &Approval{
 		ID: d.o.DB.NewID(), Action: w.action.Name, Object: w.action.Object, ObjectID: w.ObjectID, MerchantID: s.MerchantID,
 		Amount:   s.Amount,
 		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.said.Evidence, Maker: w.By.ID, MakerKind: ByOperator,
-		State:  Waiting,
+		OrderNo: s.OrderNo, State: Waiting,
 		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
 	a.answered(w.live)
 	if w.By.ID != 0 {
 		a.MakerRole = maker.Roles()
-	}
-	if w.action.OrderNo != nil {
-		a.OrderNo = w.action.OrderNo(s)
 	}
 	waits := a.Second && d.waits(w.action, s)
 	a.SinglePerson = a.Second && !waits
@@ -289,32 +282,31 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 			err = ErrNoSecond
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	} else if a.SinglePerson && w.said.Unverified && !maker.Roles().Has(access.Lead) {
-		return nil, nil, &RoleError{Permission: w.action.Approve, Roles: []string{access.Lead}}
+		return nil, &RoleError{Permission: w.action.Second.Approve, Roles: []string{access.Lead}}
 	}
 	if err := d.hold(ctx, tx, w.action, a, &s); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	a.Version = s.Version
 	if a.Hash, err = Sum(a); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := tx.NewInsert().Model(a).Exec(ctx); db.IsUnique(err) {
-		return nil, nil, ErrProposed
+		return nil, ErrProposed
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("write a proposal: %w", err)
+		return nil, fmt.Errorf("write a proposal: %w", err)
 	}
 	if err := d.keep(ctx, tx, a, "propose", w.By, a.Reason, answerOf(w.live)); err != nil || waits {
-		return a, nil, err
+		return a, err
 	}
 	a.DecidedAt = &now
-	after, err = d.carryOut(ctx, tx, w.action, Decided{Approval: a, Params: w.params, Checker: w.By, Live: w.live}, s)
-	return a, after, err
+	return a, d.carryOut(ctx, tx, deciding{action: w.action, params: w.params, live: w.live}, a, w.By, s)
 }
 
-func answerOf(live *Live) map[string]any {
+func answerOf(live *act.Live) map[string]any {
 	if live == nil {
 		return nil
 	}
@@ -326,35 +318,36 @@ func answerOf(live *Live) map[string]any {
 }
 
 // lock takes the locks that come before the object's, and reloads the object.
-func (a Action) lock(ctx context.Context, tx db.Tx, s act.Subject, params any) (act.Subject, error) {
-	if a.Lock == nil {
+func (a decision) lock(ctx context.Context, tx db.Tx, s act.Subject, params any) (act.Subject, error) {
+	if a.Second.Lock == nil {
 		return s, nil
 	}
-	if err := a.Lock(ctx, tx, s, params); err != nil {
+	if err := a.Second.Lock(ctx, tx, s, params); err != nil {
 		return s, err
 	}
-	return a.Load(ctx, tx, s.ID)
+	return a.find(ctx, tx, s.ID)
 }
 
 // money returns the object with the money that is decided.
-func (a Action) money(s act.Subject, params any) act.Subject {
-	if a.Amount != nil {
-		s.Amount = a.Amount(params)
+func (a decision) money(s act.Subject, params any) act.Subject {
+	if a.Second.Amount != nil {
+		s.Amount = a.Second.Amount(params)
 	}
 	return s
 }
 
 // hold marks the object as proposed, or makes it, and reloads it.
-func (d *Desk) hold(ctx context.Context, tx db.Tx, action Action, a *Approval, s *act.Subject) error {
-	if action.Hold == nil {
+func (d *Desk) hold(ctx context.Context, tx db.Tx, action decision, a *Approval, s *act.Subject) error {
+	if action.Second.Reserve == nil {
 		return nil
 	}
-	err := action.Hold(ctx, tx, a, *s)
-	if err == nil && a.Object != action.Object {
+	p := a.proposed()
+	err := action.Second.Reserve(ctx, tx, p, *s)
+	if a.Action, a.Object, a.ObjectID, a.Params = p.Action, p.Object, p.ObjectID, p.Params; err == nil && a.Object != action.Object {
 		action, err = d.action(a.Object, a.Action)
 	}
 	if err == nil {
-		*s, err = action.Load(ctx, tx, a.ObjectID)
+		*s, err = action.find(ctx, tx, a.ObjectID)
 	}
 	return err
 }
@@ -376,8 +369,8 @@ func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error
 	if w.Version != 0 && w.Version != s.Version {
 		return act.ErrChanged
 	}
-	if w.action.Check != nil {
-		if err := w.action.Check(ctx, q, s, w.params); err != nil {
+	if w.action.Second.Check != nil {
+		if err := w.action.Second.Check(ctx, q, s, w.params); err != nil {
 			return err
 		}
 	}

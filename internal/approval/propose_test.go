@@ -128,7 +128,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 				h.live = h.says("paid", 0)
 				h.live.Contradicts = true
 			}, says("paid")},
-			"no answer":                  {func(p *approval.Proposal) { h.live = &approval.Live{} }, field("params.unverified")},
+			"no answer":                  {func(p *approval.Proposal) { h.live = &act.Live{} }, field("params.unverified")},
 			"the supplier does not know": {func(p *approval.Proposal) { h.live = h.says("unknown", 0) }, field("params.unverified")},
 			"there is nobody to check it": {func(
 				p *approval.Proposal,

@@ -22,7 +22,7 @@ func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 	if !d.has(v.By.Roles(), access.QueryOrders) {
 		return nil, &act.Denied{Permission: access.QueryOrders, Roles: d.o.Policy.RolesWith(access.QueryOrders)}
 	}
-	if action.Ask == nil {
+	if action.Second.Query == nil {
 		return nil, invalid.Field("action", text.Text{ZH: "这种处理不需要查询渠道", EN: "no supplier is queried for this"})
 	}
 	from := Waiting
@@ -40,7 +40,7 @@ func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := action.Load(ctx, d.o.DB.Read, a.ObjectID)
+	s, err := action.find(ctx, d.o.DB.Read, a.ObjectID)
 	if err == nil && !a.isOf(s, from) {
 		err = act.ErrChanged
 	}

@@ -68,7 +68,7 @@ func (d *Desk) Subject(ctx context.Context, id int64, by act.Actor) (*Approval, 
 	if err != nil {
 		return nil, act.Subject{}, err
 	}
-	s, err := action.Load(ctx, d.o.DB.Read, a.ObjectID)
+	s, err := action.find(ctx, d.o.DB.Read, a.ObjectID)
 	return a, s, err
 }
 

@@ -25,22 +25,25 @@ type failure struct{ error }
 
 func (f *failure) Unwrap() error { return f.error }
 
-// carryOut runs the effect, in the transaction of the decision. Errors: *failure.
-func (d *Desk) carryOut(ctx context.Context, tx db.Tx, action Action, decided Decided, s act.Subject) (after func(), err error) {
-	a := decided.Approval
+// carryOut runs the effect, in the transaction of the decision. by is who decided it. Errors:
+// *failure.
+func (d *Desk) carryOut(ctx context.Context, tx db.Tx, c deciding, a *Approval, by act.Actor, s act.Subject) error {
 	if err := d.begin(ctx, tx, a); err != nil {
-		return nil, err
+		return err
 	}
-	if err := d.fresh(ctx, tx, decided.Live); err != nil {
-		return nil, err
+	if err := d.fresh(ctx, tx, c.live); err != nil {
+		return err
 	}
-	ran, err := action.Run(ctx, tx, decided, s)
+	outs, err := c.action.Do(ctx, tx, act.Input{By: by, Reason: a.Reason, Params: c.params, Proposed: a.proposed()}, []act.Subject{s})
+	if err == nil {
+		err = outs[0].Err
+	}
 	if err != nil {
-		return nil, asFailure(err)
+		return asFailure(err)
 	}
-	err = d.done(ctx, tx, a, ran.Result, decided.Checker)
+	err = d.done(ctx, tx, a, outs[0].Details, by)
 	failpoint.Hit("act_before_commit")
-	return ran.After, err
+	return err
 }
 
 // begin writes that an approval is being carried out.
@@ -61,7 +64,7 @@ func (d *Desk) begin(ctx context.Context, tx db.Tx, a *Approval) error {
 }
 
 // done writes that an approval has taken effect.
-func (d *Desk) done(ctx context.Context, tx db.Tx, a *Approval, result any, by act.Actor) error {
+func (d *Desk) done(ctx context.Context, tx db.Tx, a *Approval, result map[string]any, by act.Actor) error {
 	if result != nil {
 		text, err := json.Marshal(result)
 		if err != nil {
@@ -79,7 +82,7 @@ func (d *Desk) done(ctx context.Context, tx db.Tx, a *Approval, result any, by a
 
 // fresh checks that the supplier's answer is stored and recent: the decision rests on it.
 // Errors: *LiveError.
-func (d *Desk) fresh(ctx context.Context, tx db.Tx, live *Live) error {
+func (d *Desk) fresh(ctx context.Context, tx db.Tx, live *act.Live) error {
 	if live == nil || !live.Verified() {
 		return nil
 	}
@@ -89,7 +92,7 @@ func (d *Desk) fresh(ctx context.Context, tx db.Tx, live *Live) error {
 		return fmt.Errorf("read the supplier's answer: %w", err)
 	}
 	if at < d.o.DB.Now()-answerLife.Microseconds() {
-		return &LiveError{unknown}
+		return &LiveError{act.NoAnswer}
 	}
 	return nil
 }
@@ -138,7 +141,7 @@ func (d *Desk) fail(ctx context.Context, c deciding, cause error) (a *Approval, 
 }
 
 // failed ends an approval that could not be carried out. held = the object is marked for it.
-func (d *Desk) failed(ctx context.Context, tx db.Tx, action Action, a *Approval, cause string, by act.Actor, held bool) error {
+func (d *Desk) failed(ctx context.Context, tx db.Tx, action decision, a *Approval, cause string, by act.Actor, held bool) error {
 	if held {
 		if err := d.free(ctx, tx, action, a); err != nil {
 			return err

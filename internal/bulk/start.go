@@ -349,16 +349,11 @@ func (b *Batch) params() json.RawMessage {
 	return raw
 }
 
-// Approval returns the decision of two people to start a batch.
-func (b *Batches) Approval() approval.Action {
-	of := func(s act.Subject) *Batch { return s.Value.(*Batch) }
-	return approval.Action{
-		Long: true,
-		Name: Object, Object: Object, Propose: access.ProposeBatches, Approve: access.ApproveMoney,
-		Params: act.ParamsOf[approvedParams](),
-
-		Second: func(s act.Subject, _ any) bool { return b.NeedsSecond(of(s)) },
-		Load: func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+// Decision is that of two people to start a batch.
+func (b *Batches) Decision() act.Kind {
+	return act.Kind{
+		Name: Object, Object: Object, Permission: access.ProposeBatches, Params: act.ParamsOf[approvedParams](),
+		Load: act.ByID(func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 			id, ok := ParseNo(no)
 			if !ok {
 				return act.Subject{}, act.ErrNotFound
@@ -368,38 +363,46 @@ func (b *Batches) Approval() approval.Action {
 				return act.Subject{}, err
 			}
 			return x.subject(), nil
-		},
-		Offered: func(s act.Subject) bool { return of(s).State == Planned },
-		Hold: func(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
-			res, err := tx.NewRaw(
-				"UPDATE batches SET state = ?, version = version + 1, approval_id = ? WHERE id = ? AND version = ? AND state IN (?)",
-				Waiting, a.ID, s.Row, s.Version, bun.List(Moves.From(Waiting))).Exec(ctx)
-			if err != nil {
-				return fmt.Errorf("propose a batch: %w", err)
-			}
-			if n, err := res.RowsAffected(); err != nil || n == 0 {
-				return errors.Join(act.ErrChanged, err)
-			}
-			return nil
-		},
-		Free: func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
-			if of(s).State != Waiting {
+		}),
+		Do: act.Each(b.startApproved),
+		Second: &act.Second{
+			Approve: access.ApproveMoney, Long: true,
+			Needed:  func(s act.Subject, _ any) bool { return b.NeedsSecond(s.Value.(*Batch)) },
+			Applies: func(s act.Subject) bool { return s.Value.(*Batch).State == Planned },
+			Reserve: func(ctx context.Context, tx db.Tx, p *act.Proposed, s act.Subject) error {
+				res, err := tx.NewRaw(
+					"UPDATE batches SET state = ?, version = version + 1, approval_id = ? WHERE id = ? AND version = ? AND state IN (?)",
+					Waiting, p.ID, s.Row, s.Version, bun.List(Moves.From(Waiting))).Exec(ctx)
+				if err != nil {
+					return fmt.Errorf("propose a batch: %w", err)
+				}
+				if n, err := res.RowsAffected(); err != nil || n == 0 {
+					return errors.Join(act.ErrChanged, err)
+				}
 				return nil
-			}
-			return b.move(ctx, tx, of(s), Stopped, ByRejection)
-		},
-		Run: func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
-			x := of(s)
-			if _, err := tx.NewRaw("UPDATE batches SET approval_id = ? WHERE id = ?", d.ID, x.ID).Exec(ctx); err != nil {
-				return approval.Ran{}, err
-			}
-			if err := b.start(ctx, tx, x, d.Reason, Planned, Waiting); err != nil {
-				return approval.Ran{}, err
-			}
-			details := x.details()
-			details["reason"], details["approval"] = d.Reason, d.No()
-			err := b.o.Audit.Write(ctx, tx, audit.Act{Actor: x.MadeBy, Action: StartAct, Object: Object, ObjectID: x.No(), Params: details})
-			return approval.Ran{Result: map[string]any{"batch": x.No(), "state": Running}}, err
+			},
+			Release: func(ctx context.Context, tx db.Tx, _ *act.Proposed, s act.Subject) error {
+				x := s.Value.(*Batch)
+				if x.State != Waiting {
+					return nil
+				}
+				return b.move(ctx, tx, x, Stopped, ByRejection)
+			},
 		},
 	}
+}
+
+// startApproved starts a batch that two people decided to start.
+func (b *Batches) startApproved(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (out act.Outcome, err error) {
+	x := s.Value.(*Batch)
+	if _, err := tx.NewRaw("UPDATE batches SET approval_id = ? WHERE id = ?", in.Proposed.ID, x.ID).Exec(ctx); err != nil {
+		return out, err
+	}
+	if err := b.start(ctx, tx, x, in.Reason, Planned, Waiting); err != nil {
+		return out, err
+	}
+	details := x.details()
+	details["reason"], details["approval"] = in.Reason, in.Proposed.No
+	out.Details = map[string]any{"batch": x.No(), "state": Running}
+	return out, b.o.Audit.Write(ctx, tx, audit.Act{Actor: x.MadeBy, Action: StartAct, Object: Object, ObjectID: x.No(), Params: details})
 }

@@ -1,5 +1,5 @@
-// Package decision implements the decisions about exceptions and orders: each is an approval.Action
-// whose effect on order, money, stock and merchant is one transaction.
+// Package decision implements the decisions about exceptions and orders: each is an act.Kind
+// with a Second whose effect on order, money, stock and merchant is one transaction.
 package decision
 
 import (
@@ -11,7 +11,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
@@ -67,25 +66,26 @@ type Options struct {
 
 type desk struct{ o Options }
 
-// Actions returns all decisions about exceptions and orders.
-func Actions(o Options) []approval.Action {
+// Kinds returns all decisions about exceptions and orders.
+func Kinds(o Options) []act.Kind {
 	d := &desk{o}
 	all := append(d.ofMoney(), d.ignore(), d.resolvedElsewhere(), d.resolveRefund())
 	for i := range all {
-		all[i].Object, all[i].Load, all[i].Hold, all[i].Free = OfException, LoadException, d.hold, d.free
+		all[i].Object, all[i].Load = OfException, act.ByID(LoadException)
+		all[i].Second.Reserve, all[i].Second.Release = d.hold, d.free
 	}
 	orders := d.ofOrders()
 	for i := range orders {
-		orders[i].Object, orders[i].Load = OfOrder, LoadOrder
+		orders[i].Object, orders[i].Load = OfOrder, act.ByID(LoadOrder)
 	}
 	all = append(all, orders...)
 	for i := range all {
-		all[i].Propose, all[i].Approve = cmp.Or(all[i].Propose, access.ProposeMoney), access.ApproveMoney
-		all[i].OrderNo = func(s act.Subject) string { return s.Value.(*Subject).orderNo() }
-		if all[i].Over == nil {
-			all[i].Over = func(s act.Subject) bool { return s.Prospect == act.Final }
+		k := &all[i]
+		k.Permission, k.Second.Approve = cmp.Or(k.Permission, access.ProposeMoney), access.ApproveMoney
+		if k.Second.Ended == nil {
+			k.Second.Ended = func(s act.Subject) bool { return s.Prospect == act.Final }
 		}
-		all[i].Unverified = all[i].Ask != nil
+		k.Second.Unverified = k.Second.Query != nil
 	}
 	return all
 }
@@ -131,6 +131,7 @@ func LoadException(ctx context.Context, q bun.IDB, id string) (act.Subject, erro
 	if about.Order, err = order.ByID(ctx, q, x.OrderID); errors.Is(err, order.ErrNotFound) {
 		return s, nil
 	}
+	s.OrderNo = about.orderNo()
 	return s, err
 }
 
@@ -145,7 +146,7 @@ func LoadOrder(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 	}
 	s := act.Subject{
 		Row: o.ID, ID: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency,
-		Value: &Subject{Order: o},
+		OrderNo: o.OrderNo, Value: &Subject{Order: o},
 	}
 	if !o.Status.Open() {
 		s.Prospect = act.Final
@@ -154,12 +155,12 @@ func LoadOrder(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 }
 
 // hold marks the exception as proposed, so that nothing else ends it meanwhile.
-func (d *desk) hold(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+func (d *desk) hold(ctx context.Context, tx db.Tx, _ *act.Proposed, s act.Subject) error {
 	return exception.Hold(ctx, tx, d.o.DB, s.Row, s.Version)
 }
 
 // free reopens it if the proposal ended without effect.
-func (d *desk) free(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
+func (d *desk) free(ctx context.Context, tx db.Tx, _ *act.Proposed, s act.Subject) error {
 	return exception.Free(ctx, tx, d.o.DB, s.Row)
 }
 
@@ -189,17 +190,21 @@ var (
 
 // confirm confirms the message as approved. Any outcome other than a payment rolls everything
 // back: what was approved no longer matches what is stored.
-func (d *desk) confirm(ctx context.Context, tx db.Tx, m *payment.Message) (approval.Ran, error) {
+func (d *desk) confirm(ctx context.Context, tx db.Tx, m *payment.Message) (act.Outcome, error) {
 	messages := []*payment.Message{m}
 	outs, err := d.o.Payments.Confirm(ctx, tx, messages)
 	if err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if outs[0].Name != payment.Paid {
-		return approval.Ran{}, fmt.Errorf("%w: the payment would be %s", act.ErrChanged, outs[0].Name)
+		return act.Outcome{}, fmt.Errorf("%w: the payment would be %s", act.ErrChanged, outs[0].Name)
 	}
-	return approval.Ran{
-		Result: map[string]any{"order_no": outs[0].OrderNo, "status": string(order.Paid), "paid_amount": m.Content.Amount},
-		After:  func() { d.o.Payments.Confirmed(messages, outs) },
+	tx.OnEnd(func(err error) {
+		if err == nil {
+			d.o.Payments.Confirmed(messages, outs)
+		}
+	})
+	return act.Outcome{
+		Details: map[string]any{"order_no": outs[0].OrderNo, "status": string(order.Paid), "paid_amount": m.Content.Amount},
 	}, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 	"backstop/internal/exception"
@@ -29,34 +28,40 @@ type attachParams struct {
 }
 
 // ofMoney returns the decisions about money that a supplier holds.
-func (d *desk) ofMoney() []approval.Action {
-	return []approval.Action{
+func (d *desk) ofMoney() []act.Kind {
+	return []act.Kind{
 		{
-			Name: AcceptLate, Ask: d.queryMessage, Lock: d.lockOrder,
-			Offered: undecided(func(s *Subject) bool {
-				return s.Exception.Kind == exception.LatePayment && s.Order != nil &&
-					(s.Order.Status == order.Closed || s.Order.Status == order.Failed)
-			}),
-			Run: d.accept(func(any) payment.Waiver { return payment.Waiver{Late: true} }),
+			Name: AcceptLate, Do: d.accept(func(any) payment.Waiver { return payment.Waiver{Late: true} }),
+			Second: &act.Second{
+				Query: d.queryMessage, Lock: d.lockOrder,
+				Applies: undecided(func(s *Subject) bool {
+					return s.Exception.Kind == exception.LatePayment && s.Order != nil &&
+						(s.Order.Status == order.Closed || s.Order.Status == order.Failed)
+				}),
+			},
 		},
 		{
 			Name: AcceptAmount, Params: act.ParamsOf[amountParams](),
-			Check: checkAmount, Ask: d.queryMessage, Lock: d.lockOrder,
-			Asks: func(s act.Subject, field string) bool {
-				return field != "late" || !s.Value.(*Subject).Order.Status.Open()
+			Do: d.accept(func(p any) payment.Waiver { return payment.Waiver{Amount: true, Late: p.(amountParams).Late} }),
+			Second: &act.Second{
+				Check: checkAmount, Query: d.queryMessage, Lock: d.lockOrder,
+				Takes: func(s act.Subject, field string) bool {
+					return field != "late" || !s.Value.(*Subject).Order.Status.Open()
+				},
+				Applies: undecided(func(s *Subject) bool {
+					return s.Exception.Kind == exception.AmountMismatch && s.Order != nil && s.Order.Status != order.Paid
+				}),
 			},
-			Offered: undecided(func(s *Subject) bool {
-				return s.Exception.Kind == exception.AmountMismatch && s.Order != nil && s.Order.Status != order.Paid
-			}),
-			Run: d.accept(func(p any) payment.Waiver { return payment.Waiver{Amount: true, Late: p.(amountParams).Late} }),
 		},
 		{
-			Name: Attach, Params: act.ParamsOf[attachParams](), Check: checkAttach,
-			Ask: d.queryMessage, Lock: d.lockOrder,
-			Offered: undecided(func(s *Subject) bool {
-				return s.Exception.Kind == exception.UnknownOrder && s.Exception.Payload != "" && held(s)
-			}),
-			Run: d.accept(func(p any) payment.Waiver { return payment.Waiver{OrderNo: p.(attachParams).OrderNo} }),
+			Name: Attach, Params: act.ParamsOf[attachParams](),
+			Do: d.accept(func(p any) payment.Waiver { return payment.Waiver{OrderNo: p.(attachParams).OrderNo} }),
+			Second: &act.Second{
+				Check: checkAttach, Query: d.queryMessage, Lock: d.lockOrder,
+				Applies: undecided(func(s *Subject) bool {
+					return s.Exception.Kind == exception.UnknownOrder && s.Exception.Payload != "" && held(s)
+				}),
+			},
 		},
 		d.keepSurplus(), d.oweBack(),
 	}
@@ -77,29 +82,31 @@ func held(s *Subject) bool { return s.Exception.HeldRef != "" }
 func ofAmount(s act.Subject, _ any) bool { return s.Value.(*Subject).Exception.OfMoney() }
 
 // needsMoney returns the permission that the maker also needs if the exception involves money.
-func needsMoney(s act.Subject) access.Permission {
+func needsMoney(s act.Subject, _ any) access.Permission {
 	if ofAmount(s, nil) {
 		return access.ProposeMoney
 	}
 	return ""
 }
 
+// doing is a Kind's Do.
+type doing = func(context.Context, db.Tx, act.Input, []act.Subject) ([]act.Outcome, error)
+
 // accept confirms the exception's message with the one check waived that two people decided on,
 // and ends the exception.
-func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran,
-	error) {
-	return func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-		about, w := s.Value.(*Subject), waive(a.Params)
+func (d *desk) accept(waive func(params any) payment.Waiver) doing {
+	return act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+		about, w := s.Value.(*Subject), waive(in.Params)
 		m, err := d.message(ctx, tx, about)
 		if err != nil {
-			return approval.Ran{}, err
+			return act.Outcome{}, err
 		}
-		m.Source = payment.ByDecision(a.Checker.Name, a.ID, w)
-		if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.Accepted, ""); err != nil {
-			return approval.Ran{}, err
+		m.Source = payment.ByDecision(in.By.Name, in.Proposed.ID, w)
+		if err := d.decide(ctx, tx, in, s, exception.Resolved, exception.Accepted, ""); err != nil {
+			return act.Outcome{}, err
 		}
 		return d.confirm(ctx, tx, m)
-	}
+	})
 }
 
 // lockOrder locks the order that a message would pay before its exception, as callbacks do.
@@ -113,10 +120,10 @@ func (d *desk) lockOrder(ctx context.Context, tx db.Tx, s act.Subject, params an
 }
 
 // decide ends the exception as approved.
-func (d *desk) decide(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject, to exception.State, outcome exception.Outcome,
+func (d *desk) decide(ctx context.Context, tx db.Tx, in act.Input, s act.Subject, to exception.State, outcome exception.Outcome,
 	reference string,
 ) error {
-	return exception.Decide(ctx, tx, d.o.DB, s.Row, s.Version, to, a.ID, string(outcome), reference)
+	return exception.Decide(ctx, tx, d.o.DB, s.Row, s.Version, to, in.Proposed.ID, string(outcome), reference)
 }
 
 // message returns an exception's message. For an older row whose message is past its retention,
@@ -180,54 +187,60 @@ func checkAttach(ctx context.Context, q bun.IDB, s act.Subject, p any) error {
 }
 
 // keepSurplus moves held money to the merchant.
-func (d *desk) keepSurplus() approval.Action {
-	return approval.Action{
-		Name: KeepSurplus, Evidence: true,
-		Offered: undecided(func(s *Subject) bool { return held(s) && s.Exception.MerchantID != 0 }),
-		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-			if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.KeepSurplus, ""); err != nil {
-				return approval.Ran{}, err
-			}
-			return approval.Ran{Result: map[string]any{"outcome": KeepSurplus}},
-				d.o.Payments.SettleHeld(ctx, tx, s.Value.(*Subject).Exception, a.ID, true)
+func (d *desk) keepSurplus() act.Kind {
+	return act.Kind{
+		Name: KeepSurplus,
+		Second: &act.Second{
+			Evidence: true,
+			Applies:  undecided(func(s *Subject) bool { return held(s) && s.Exception.MerchantID != 0 }),
 		},
+		Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+			if err := d.decide(ctx, tx, in, s, exception.Resolved, exception.KeepSurplus, ""); err != nil {
+				return act.Outcome{}, err
+			}
+			return act.Outcome{Details: map[string]any{"outcome": KeepSurplus}},
+				d.o.Payments.SettleHeld(ctx, tx, s.Value.(*Subject).Exception, in.Proposed.ID, true)
+		}),
 	}
 }
 
 // oweBack returns held money to the buyer, by a refund of the payment that it came with.
-func (d *desk) oweBack() approval.Action {
-	return approval.Action{
-		Name: OweBack, Evidence: true,
-		Offered: undecided(func(s *Subject) bool { return held(s) && d.o.Refunds.CanOweBack(s.Exception.SupplierID) }),
-		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
+func (d *desk) oweBack() act.Kind {
+	return act.Kind{
+		Name: OweBack,
+		Second: &act.Second{
+			Evidence: true,
+			Applies:  undecided(func(s *Subject) bool { return held(s) && d.o.Refunds.CanOweBack(s.Exception.SupplierID) }),
+		},
+		Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 			about := s.Value.(*Subject)
 			m, err := d.message(ctx, tx, about)
 			if err != nil {
-				return approval.Ran{}, err
+				return act.Outcome{}, err
 			}
-			if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.OweBack, ""); err != nil {
-				return approval.Ran{}, err
+			if err := d.decide(ctx, tx, in, s, exception.Resolved, exception.OweBack, ""); err != nil {
+				return act.Outcome{}, err
 			}
 			r, err := d.o.Refunds.OweBack(ctx, tx, refund.Held{
-				Exception: about.Exception, Reference: m.Content.OrderRef, TradeNo: m.Content.TradeNo, ApprovalID: a.ID,
-				Actor: a.Checker.Name, Reason: a.Reason,
+				Exception: about.Exception, Reference: m.Content.OrderRef, TradeNo: m.Content.TradeNo, ApprovalID: in.Proposed.ID,
+				Actor: in.By.Name, Reason: in.Reason,
 			})
 			if err != nil {
-				return approval.Ran{}, err
+				return act.Outcome{}, err
 			}
-			return approval.Ran{Result: map[string]any{"outcome": OweBack, "refund_no": r.RefundNo}}, nil
-		},
+			return act.Outcome{Details: map[string]any{"outcome": OweBack, "refund_no": r.RefundNo}}, nil
+		}),
 	}
 }
 
 // ignore keeps an exception closed when it is reported again.
-func (d *desk) ignore() approval.Action {
-	return approval.Action{
-		Name: Ignore, Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
-		Offered: undecided(func(s *Subject) bool { return !held(s) }),
-		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-			return approval.Ran{}, d.decide(ctx, tx, a, s, exception.Ignored, "", "")
-		},
+func (d *desk) ignore() act.Kind {
+	return act.Kind{
+		Name: Ignore, Permission: access.IgnoreExceptions, Needs: needsMoney,
+		Second: &act.Second{Needed: ofAmount, Applies: undecided(func(s *Subject) bool { return !held(s) })},
+		Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+			return act.Outcome{}, d.decide(ctx, tx, in, s, exception.Ignored, "", "")
+		}),
 	}
 }
 
@@ -244,27 +257,28 @@ type elsewhereParams struct {
 
 // resolvedElsewhere ends an exception whose money was moved by other means; the held part
 // leaves the account of held money.
-func (d *desk) resolvedElsewhere() approval.Action {
-	return approval.Action{
-		Name: ResolvedElsewhere, Evidence: true, Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
-		Params:  act.ParamsOf[elsewhereParams](),
-		Offered: undecided(func(*Subject) bool { return true }),
-		Check: func(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
-			if about := s.Value.(*Subject); p.(elsewhereParams).Outcome == Kept && held(about) && s.MerchantID == 0 {
-				return wrong("outcome", tNoMerchant)
-			}
-			return nil
+func (d *desk) resolvedElsewhere() act.Kind {
+	return act.Kind{
+		Name: ResolvedElsewhere, Permission: access.IgnoreExceptions, Needs: needsMoney, Params: act.ParamsOf[elsewhereParams](),
+		Second: &act.Second{
+			Evidence: true, Needed: ofAmount, Applies: undecided(func(*Subject) bool { return true }),
+			Check: func(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
+				if about := s.Value.(*Subject); p.(elsewhereParams).Outcome == Kept && held(about) && s.MerchantID == 0 {
+					return wrong("outcome", tNoMerchant)
+				}
+				return nil
+			},
 		},
-		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-			x, p := s.Value.(*Subject).Exception, a.Params.(elsewhereParams)
+		Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+			x, p := s.Value.(*Subject).Exception, in.Params.(elsewhereParams)
 			outcome := exception.RefundedElsewhere
 			if p.Outcome == Kept {
 				outcome = exception.AcceptedElsewhere
 			}
-			if err := d.decide(ctx, tx, a, s, exception.Resolved, outcome, p.Reference); err != nil {
-				return approval.Ran{}, err
+			if err := d.decide(ctx, tx, in, s, exception.Resolved, outcome, p.Reference); err != nil {
+				return act.Outcome{}, err
 			}
-			return approval.Ran{Result: map[string]any{"outcome": p.Outcome}}, d.o.Payments.SettleHeld(ctx, tx, x, a.ID, p.Outcome == Kept)
-		},
+			return act.Outcome{Details: map[string]any{"outcome": p.Outcome}}, d.o.Payments.SettleHeld(ctx, tx, x, in.Proposed.ID, p.Outcome == Kept)
+		}),
 	}
 }

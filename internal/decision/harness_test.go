@@ -43,7 +43,7 @@ type office struct {
 	keys    *seal.Keyring
 	refunds *refund.Machine
 	// actions are the desk's actions.
-	actions []approval.Action
+	actions []act.Kind
 	// fails is returned after an effect; nil = the effect stays.
 	fails error
 	// auto is what merchants may refund without approval.
@@ -78,18 +78,18 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 		Log: slog.New(slog.DiscardHandler), QueryOnly: true,
 	})
 	k.keys = sealtest.Ring(t, 1)
-	k.actions = decision.Actions(decision.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Querier: worker, Refunds: k.refunds})
+	k.actions = decision.Kinds(decision.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Querier: worker, Refunds: k.refunds})
 	for i := range k.actions {
-		run := k.actions[i].Run
-		k.actions[i].Run = func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
-			ran, err := run(ctx, tx, d, s)
+		do := k.actions[i].Do
+		k.actions[i].Do = func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+			outs, err := do(ctx, tx, in, subjects)
 			if err == nil {
 				err = k.fails
 			}
-			return ran, err
+			return outs, err
 		}
 	}
-	k.desk = k.deskOf(append(slices.Clone(k.actions), k.refunds.Approval()))
+	k.desk = k.deskOf(append(slices.Clone(k.actions), k.refunds.Decision()))
 	for i, role := range append(slices.Clone(access.AllRoles), "lead2") {
 		name := role
 		if role == "lead2" {
@@ -100,7 +100,7 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	return k
 }
 
-func (k *office) deskOf(actions []approval.Action) *approval.Desk {
+func (k *office) deskOf(actions []act.Kind) *approval.Desk {
 	k.t.Helper()
 	log := audit.New(k.DB, k.keys)
 	policy, err := access.NewPolicy()

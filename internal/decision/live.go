@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/order"
 	"backstop/internal/orderquery"
 	"backstop/internal/payment"
@@ -14,12 +13,12 @@ import (
 	"backstop/internal/suppliercall"
 )
 
-// querying is an Action's Ask.
-type querying = func(ctx context.Context, s act.Subject, params any) (*approval.Live, error)
+// querying is a Second's Query.
+type querying = func(ctx context.Context, s act.Subject, params any) (*act.Live, error)
 
 // queryOrder queries the order; contradicts says which answers rule the decision out.
 func (d *desk) queryOrder(contradicts func(orderquery.Answer) bool) querying {
-	return func(ctx context.Context, s act.Subject, _ any) (*approval.Live, error) {
+	return func(ctx context.Context, s act.Subject, _ any) (*act.Live, error) {
 		answer, err := d.o.Querier.Query(ctx, s.ID)
 		return d.live(answer, err, contradicts)
 	}
@@ -27,7 +26,7 @@ func (d *desk) queryOrder(contradicts func(orderquery.Answer) bool) querying {
 
 // queryMessage queries the payment of an exception's message, by the reference in the message:
 // the order may have another one by now, or there may be no order.
-func (d *desk) queryMessage(ctx context.Context, s act.Subject, _ any) (*approval.Live, error) {
+func (d *desk) queryMessage(ctx context.Context, s act.Subject, _ any) (*act.Live, error) {
 	about := s.Value.(*Subject)
 	m, err := d.message(ctx, d.o.DB.Read, about)
 	if err != nil {
@@ -49,19 +48,19 @@ func startOf(s *Subject) time.Time {
 
 // live returns an answer as stored in approvals. No answer counts as unknown: a supplier that
 // is gone must not block a decision forever.
-func (d *desk) live(answer orderquery.Answer, err error, contradicts func(orderquery.Answer) bool) (*approval.Live, error) {
+func (d *desk) live(answer orderquery.Answer, err error, contradicts func(orderquery.Answer) bool) (*act.Live, error) {
 	now := d.o.DB.Now()
 	switch {
 	case errors.Is(err, orderquery.ErrCannotQuery):
-		return &approval.Live{At: now}, nil
+		return &act.Live{At: now}, nil
 	case errors.Is(err, suppliercall.ErrDown):
-		return &approval.Live{Answer: string(supplier.AnswerUnknown), At: now}, nil
+		return &act.Live{Answer: string(supplier.AnswerUnknown), At: now}, nil
 	case errors.Is(err, order.ErrNotFound):
 		return nil, act.ErrNotFound
 	case err != nil:
 		return nil, err
 	}
-	l := &approval.Live{Answer: suppliercall.StatusOf(answer.Answer), Call: answer.Call, At: now}
+	l := &act.Live{Answer: suppliercall.StatusOf(answer.Answer), Call: answer.Call, At: now}
 	l.Contradicts = l.Verified() && contradicts(answer)
 	return l, nil
 }

@@ -38,10 +38,12 @@ func TestADecisionAtOnceLocksTheOrderFirst(t *testing.T) {
 		o, x := k.late()
 		actions := slices.Clone(k.actions)
 		for i := range actions {
-			actions[i].Ask = nil // its answer is confirmed earlier, under a lock of its own
+			second := *actions[i].Second
+			second.Query = nil // its answer is confirmed earlier, under a lock of its own
 			if naive {
-				actions[i].Lock = nil
+				second.Lock = nil
 			}
+			actions[i].Second = &second
 		}
 		decides := k.deskOf(actions)
 		ended := make(chan error, 1)

@@ -136,11 +136,11 @@ func everyAction(t *testing.T, d *db.DB) {
 				p.Amount, p.Object = c.amount, a.Object
 				refused, makers := map[string]func() error{}, []string{}
 				for _, role := range access.AllRoles {
-					needs := a.Propose
+					needs := a.Permission
 					if a.Needs != nil && c.amount != "" {
 						needs = access.ProposeMoney
 					}
-					if decidable() && policy.Allows(role, a.Propose) && policy.Allows(role, needs) {
+					if decidable() && policy.Allows(role, a.Permission) && policy.Allows(role, needs) {
 						makers = append(makers, role)
 						continue
 					}

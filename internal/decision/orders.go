@@ -26,27 +26,32 @@ type refundParams struct {
 }
 
 // ofOrders returns the decisions about orders: open ones, and the refund of a paid one.
-func (d *desk) ofOrders() []approval.Action {
-	return []approval.Action{
+func (d *desk) ofOrders() []act.Kind {
+	return []act.Kind{
 		{
-			Name: MarkPaid, Evidence: true, Params: act.ParamsOf[paidParams](),
-			Check: checkPaid, Ask: d.queryOrder(saysUnpaid), Run: d.markPaid,
+			Name: MarkPaid, Params: act.ParamsOf[paidParams](), Do: act.Each(d.markPaid),
+			Second: &act.Second{Evidence: true, Check: checkPaid, Query: d.queryOrder(saysUnpaid)},
 		},
 		{
-			Name: ForceClosed, Evidence: true, Ask: d.queryOrder(saysMoney), Run: d.force(order.Closed),
+			Name: ForceClosed, Do: d.force(order.Closed),
+			Second: &act.Second{Evidence: true, Query: d.queryOrder(saysMoney)},
 		},
 		{
-			Name: ForceFailed, Evidence: true, Ask: d.queryOrder(saysMoney), Run: d.force(order.Failed),
+			Name: ForceFailed, Do: d.force(order.Failed),
+			Second: &act.Second{Evidence: true, Query: d.queryOrder(saysMoney)},
 		},
 		{
-			Name: Refund, Always: true, Params: act.ParamsOf[refundParams](),
-			Amount:  func(p any) int64 { return p.(refundParams).Amount },
-			Over:    func(act.Subject) bool { return false },
-			Offered: func(s act.Subject) bool { return d.o.Refunds.CanRefund(s.Value.(*Subject).Order) },
-			Hold:    d.refund,
-			// Hold makes the refund, and the approval is that of the refund from then on.
-			Run: func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
-				return approval.Ran{}, act.ErrChanged
+			Name: Refund, Params: act.ParamsOf[refundParams](),
+			// Reserve makes the refund, and the approval is that of the refund from then on.
+			Do: act.Each(func(context.Context, db.Tx, act.Input, act.Subject) (act.Outcome, error) {
+				return act.Outcome{}, act.ErrChanged
+			}),
+			Second: &act.Second{
+				Always:  true,
+				Amount:  func(p any) int64 { return p.(refundParams).Amount },
+				Ended:   func(act.Subject) bool { return false },
+				Applies: func(s act.Subject) bool { return d.o.Refunds.CanRefund(s.Value.(*Subject).Order) },
+				Reserve: d.refund,
 			},
 		},
 	}
@@ -54,7 +59,7 @@ func (d *desk) ofOrders() []approval.Action {
 
 // refund makes the refund that an operator proposes, holds its money, and binds the approval to
 // it.
-func (d *desk) refund(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
+func (d *desk) refund(ctx context.Context, tx db.Tx, a *act.Proposed, s act.Subject) error {
 	names, err := access.Names(ctx, tx, []int64{a.Maker})
 	if err != nil {
 		return err
@@ -79,11 +84,11 @@ func checkPaid(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 }
 
 // markPaid confirms the payment proved by the evidence, as a message of the supplier would.
-func (d *desk) markPaid(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-	o, p := s.Value.(*Subject).Order, a.Params.(paidParams)
+func (d *desk) markPaid(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+	o, p := s.Value.(*Subject).Order, in.Params.(paidParams)
 	attempts, err := payment.AttemptsOf(ctx, tx, []int64{o.ID})
 	if err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	at, ref := o.SupplierID, o.OrderNo
 	if open := payment.OpenOf(attempts[o.ID]); open != nil {
@@ -91,7 +96,7 @@ func (d *desk) markPaid(ctx context.Context, tx db.Tx, a approval.Decided, s act
 	}
 	entry, ok := d.o.Settings.Current().Suppliers.ByID(at)
 	if !ok {
-		return approval.Ran{}, payment.ErrSupplier
+		return act.Outcome{}, payment.ErrSupplier
 	}
 	return d.confirm(ctx, tx, &payment.Message{
 		Supplier: entry,
@@ -99,14 +104,22 @@ func (d *desk) markPaid(ctx context.Context, tx db.Tx, a approval.Decided, s act
 			OrderRef: ref, TradeNo: p.TradeNo, Amount: p.Amount, Currency: o.Currency, Status: supplier.Paid, RawStatus: MarkPaid,
 			Identity: entry.Adapter.Identity(),
 		},
-		Source: payment.ByDecision(a.Checker.Name, a.ID, payment.Waiver{}),
+		Source: payment.ByDecision(in.By.Name, in.Proposed.ID, payment.Waiver{}),
 	})
 }
 
 // force ends the order, whatever its supplier may still do.
-func (d *desk) force(to order.Status) func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
-	return func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-		after, err := d.o.Payments.Force(ctx, tx, s.Row, to, payment.ByDecision(a.Checker.Name, a.ID, payment.Waiver{}))
-		return approval.Ran{Result: map[string]any{"order_no": s.ID, "status": string(to)}, After: after}, err
-	}
+func (d *desk) force(to order.Status) doing {
+	return act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+		after, err := d.o.Payments.Force(ctx, tx, s.Row, to, payment.ByDecision(in.By.Name, in.Proposed.ID, payment.Waiver{}))
+		if err != nil {
+			return act.Outcome{}, err
+		}
+		tx.OnEnd(func(err error) {
+			if err == nil {
+				after()
+			}
+		})
+		return act.Outcome{Details: map[string]any{"order_no": s.ID, "status": string(to)}}, nil
+	})
 }

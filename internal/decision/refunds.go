@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/exception"
 	"backstop/internal/fund/refund"
@@ -34,42 +33,44 @@ func loadRefund(ctx context.Context, q bun.IDB, x *exception.Item) (*refund.Refu
 
 // resolveRefund ends a refund of which the supplier will never give a clear answer, such as one
 // refused with a word that is not listed.
-func (d *desk) resolveRefund() approval.Action {
+func (d *desk) resolveRefund() act.Kind {
 	about := func(s act.Subject) *refund.Refund { return s.Value.(*Subject).Refund }
-	return approval.Action{
-		Name: ResolveRefund, Evidence: true, Always: true, Params: act.ParamsOf[resolveParams](),
-		Offered: undecided(func(s *Subject) bool { return s.Refund != nil && s.Refund.Unresolved() }),
-		Ask: func(ctx context.Context, s act.Subject, p any) (*approval.Live, error) {
-			if about(s) == nil {
-				return nil, act.ErrChanged
-			}
-			return d.o.Refunds.Live(ctx, about(s), p.(resolveParams).Outcome == refundSucceeded)
+	return act.Kind{
+		Name: ResolveRefund, Params: act.ParamsOf[resolveParams](),
+		Second: &act.Second{
+			Evidence: true, Always: true,
+			Applies: undecided(func(s *Subject) bool { return s.Refund != nil && s.Refund.Unresolved() }),
+			Query: func(ctx context.Context, s act.Subject, p any) (*act.Live, error) {
+				if about(s) == nil {
+					return nil, act.ErrChanged
+				}
+				return d.o.Refunds.Live(ctx, about(s), p.(resolveParams).Outcome == refundSucceeded)
+			},
+			Lock: func(ctx context.Context, tx db.Tx, s act.Subject, _ any) error {
+				if about(s) == nil {
+					return act.ErrChanged
+				}
+				return d.o.Refunds.Lock(ctx, tx, about(s).ID)
+			},
 		},
-		Lock: func(ctx context.Context, tx db.Tx, s act.Subject, _ any) error {
+		Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 			if about(s) == nil {
-				return act.ErrChanged
+				return act.Outcome{}, act.ErrChanged
 			}
-			return d.o.Refunds.Lock(ctx, tx, about(s).ID)
-		},
-		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-			if about(s) == nil {
-				return approval.Ran{}, act.ErrChanged
-			}
-			outcome, p := exception.RefundNotMade, a.Params.(resolveParams)
-			if p.Outcome == refundSucceeded {
+			outcome, succeeded := exception.RefundNotMade, in.Params.(resolveParams).Outcome == refundSucceeded
+			if succeeded {
 				outcome = exception.RefundMade
 			}
-			if err := d.decide(ctx, tx, a, s, exception.Resolved, outcome, ""); err != nil {
-				return approval.Ran{}, err
+			if err := d.decide(ctx, tx, in, s, exception.Resolved, outcome, ""); err != nil {
+				return act.Outcome{}, err
 			}
 			r, err := d.o.Refunds.Resolve(ctx, tx, about(s).ID, refund.Verdict{
-				Succeeded: p.Outcome == refundSucceeded,
-				Actor:     a.Checker.Name, ApprovalID: a.ID, MadeAt: a.MadeAt,
+				Succeeded: succeeded, Actor: in.By.Name, ApprovalID: in.Proposed.ID, MadeAt: in.Proposed.MadeAt,
 			})
 			if err != nil {
-				return approval.Ran{}, err
+				return act.Outcome{}, err
 			}
-			return approval.Ran{Result: map[string]any{"refund_no": r.RefundNo, "status": string(r.Status)}}, nil
-		},
+			return act.Outcome{Details: map[string]any{"refund_no": r.RefundNo, "status": string(r.Status)}}, nil
+		}),
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func TestEveryParameterOfADecisionHasItsTexts(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(decision.Actions(decision.Options{}), (&payout.Machine{}).Approvals())
+	all := slices.Concat(decision.Kinds(decision.Options{}), (&payout.Machine{}).Decisions())
 	d := approval.NewDesk(approval.Options{}, all...)
 	for _, a := range all {
 		o, err := d.Form(a.Object, a.Name)

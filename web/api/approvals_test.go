@@ -23,22 +23,24 @@ import (
 const approvals = "/api/v1/admin/approvals"
 
 // decisions give the server a Desk with one action, which renames a merchant.
-func (h *harness) decisions(live *approval.Live) {
-	rename := approval.Action{
-		Name: "rename", Object: "merchant", Propose: access.ProposeMoney, Approve: access.ApproveMoney,
-		Load: func(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
+func (h *harness) decisions(live *act.Live) {
+	rename := act.Kind{
+		Name: "rename", Object: "merchant", Permission: access.ProposeMoney,
+		Load: act.ByID(func(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
 			var at int64
 			err := q.NewRaw("SELECT updated_at FROM merchants WHERE code = ?", id).Scan(ctx, &at)
 			return act.Subject{ID: id, Version: at, MerchantID: 1, Amount: 1998, Currency: "CNY"}, err
+		}),
+		Second: &act.Second{
+			Approve: access.ApproveMoney, Query: func(context.Context, act.Subject, any) (*act.Live, error) { return live, nil },
 		},
-		Ask: func(context.Context, act.Subject, any) (*approval.Live, error) { return live, nil },
-		Run: func(ctx context.Context, tx db.Tx, _ approval.Decided, s act.Subject) (approval.Ran, error) {
+		Do: act.Each(func(ctx context.Context, tx db.Tx, _ act.Input, s act.Subject) (act.Outcome, error) {
 			if h.refuses != nil {
-				return approval.Ran{}, h.refuses
+				return act.Outcome{}, h.refuses
 			}
 			_, err := tx.NewRaw("UPDATE merchants SET name = 'new', updated_at = updated_at + 1 WHERE code = ?", s.ID).Exec(ctx)
-			return approval.Ran{Result: map[string]string{"name": "new"}}, err
-		},
+			return act.Outcome{Details: map[string]any{"name": "new"}}, err
+		}),
 	}
 	h.Approvals = approval.NewDesk(approval.Options{
 		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} },
@@ -214,7 +216,7 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 		t.Errorf("%d %s", changed.Status, changed.Body)
 	}
 	exec("UPDATE merchants SET updated_at = updated_at - 5 WHERE code = 'm2'")
-	h.decisions(&approval.Live{Answer: "paid", Contradicts: true})
+	h.decisions(&act.Live{Answer: "paid", Contradicts: true})
 	answer := h.Api(t, lead, "POST", approvals+"/"+b.No()+"/approve", fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`, b.Hash))
 	if said, _ := answer.Object(t)["error"].(map[string]any); answer.Problem() != "409 live_says" || said["answer"] != "paid" {
 		t.Errorf("%d %s", answer.Status, answer.Body)

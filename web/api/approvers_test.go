@@ -27,12 +27,12 @@ type maker struct {
 // mayApprove is who may approve what, as the contract says it: of money, a lead what anybody else
 // asked for, and finance only what a lead proposed; of settings, a lead. What a person proposed
 // holds as long as that person may propose it; a command proposes settings only.
-func mayApprove(a approval.Action, policy *access.Policy, by maker, checker string) bool {
-	settings := a.Approve == access.ApproveSettings
+func mayApprove(a act.Kind, policy *access.Policy, by maker, checker string) bool {
+	settings := a.Second.Approve == access.ApproveSettings
 	switch {
 	case by.kind == "service", by.kind == "operator" && by.id == 0 && !settings:
 		return false
-	case by.kind == "operator" && by.id != 0 && !policy.Allows(by.now, a.Propose):
+	case by.kind == "operator" && by.id != 0 && !policy.Allows(by.now, a.Permission):
 		return false
 	case checker == access.Lead:
 		return true
@@ -85,7 +85,7 @@ func TestWhoMayApproveIsAsTheContractSays(t *testing.T) {
 		t.Errorf("the server decides %q, the console lists %q", names, console.ApprovalActions)
 	}
 	cases, allowed := 0, 0
-	for _, a := range h.Approvals.Actions() {
+	for _, a := range h.Approvals.Kinds() {
 		for _, by := range makers {
 			row := &approval.Approval{
 				Action: a.Name, Object: a.Object, Params: json.RawMessage("{}"), Maker: by.id, MakerKind: by.kind,
@@ -136,12 +136,12 @@ func TestAButtonIsShownToWhoMayApprove(t *testing.T) {
 		ids[role] = id
 		makers = append(makers, maker{"the same " + role, "operator", id, role, role})
 	}
-	classes := map[[2]access.Permission]approval.Action{}
-	for _, a := range h.Approvals.Actions() {
-		classes[[2]access.Permission{a.Propose, a.Approve}] = a
+	classes := map[[2]access.Permission]act.Kind{}
+	for _, a := range h.Approvals.Kinds() {
+		classes[[2]access.Permission{a.Permission, a.Second.Approve}] = a
 	}
 	n := int64(700)
-	for _, a := range slices.SortedFunc(maps.Values(classes), func(a, b approval.Action) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, a := range slices.SortedFunc(maps.Values(classes), func(a, b act.Kind) int { return strings.Compare(a.Name, b.Name) }) {
 		for _, by := range makers {
 			n++
 			change(t, h, "INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker,"+

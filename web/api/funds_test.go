@@ -42,7 +42,7 @@ func (h *harness) book(t *testing.T) {
 		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} },
 		Life:      time.Hour,
 		Operators: h.Operators, Log: h.Log,
-	}, adjust.Actions(h.DB, l)...)
+	}, adjust.Kinds(h.DB, l)...)
 }
 
 func wantJSON(t *testing.T, got webtest.Answer, status int, want string) {

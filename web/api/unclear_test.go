@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/web/webtest"
 )
@@ -16,10 +17,10 @@ import (
 func TestAnUnclearAnswerIsNoDeadEnd(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	live := &approval.Live{Answer: "closed"}
+	live := &act.Live{Answer: "closed"}
 	h.decisions(live)
 	by, maker := h.person(t, "li", access.Lead)
-	*live = approval.Live{}
+	*live = act.Live{}
 	cookies := map[string]string{}
 	for _, role := range access.AllRoles {
 		cookies[role] = h.SignIn(t, role)
@@ -71,7 +72,7 @@ func TestAnUnclearAnswerIsNoDeadEnd(t *testing.T) {
 	shows(access.Lead, "en", true, "could not be reached or gave no clear answer")
 	shows(access.Lead, "zh", true, "渠道无法查询或没有给出明确结果", "再次查单")
 	// Asked again, it contradicts.
-	*live = approval.Live{Answer: "paid", Contradicts: true}
+	*live = act.Live{Answer: "paid", Contradicts: true}
 	if got := h.Post(t, cookies[access.Support], page+"/query", "form_key", "again", "reason", "is it back by now?"); got.Status != 303 {
 		t.Errorf("asked again: %d", got.Status)
 	}
@@ -86,7 +87,7 @@ func TestAnUnclearAnswerIsNoDeadEnd(t *testing.T) {
 	if got.Status != 409 || !strings.Contains(got.Body, page+"/query") {
 		t.Errorf("the refused form does not lead on: %d", got.Status)
 	}
-	*live = approval.Live{Answer: "unknown"}
+	*live = act.Live{Answer: "unknown"}
 	if got := h.Api(t, lead, "POST", path, unverified); got.Status != 200 || got.Object(t)["hash"] != a.Hash {
 		t.Errorf("%d %s", got.Status, got.Body)
 	}

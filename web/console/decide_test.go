@@ -39,54 +39,58 @@ func (h *harness) decideWith(rules settings.Rules) {
 		if err != nil {
 			return act.Subject{}, act.ErrNotFound
 		}
-		return act.Subject{Row: n, ID: id, Version: x.Version, Amount: x.Amount, Currency: x.Currency, MerchantID: x.MerchantID, Value: x},
-			nil
+		return act.Subject{
+			Row: n, ID: id, Version: x.Version, Amount: x.Amount, Currency: x.Currency, MerchantID: x.MerchantID,
+			OrderNo: x.OrderNo, Value: x,
+		}, nil
 	}
-	accept := approval.Action{
-		Name: "accept_amount", Object: "exception", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Load: find,
+	accept := act.Kind{
+		Name: "accept_amount", Object: "exception", Permission: access.ProposeMoney, Load: act.ByID(find),
 		Params: act.ParamsOf[struct {
 			Amount int64 `json:"amount" kind:"money"`
 		}](),
-		Unverified: true,
-		OrderNo:    func(s act.Subject) string { return s.Value.(*exception.Item).OrderNo },
-		Offered: func(s act.Subject) bool {
-			x := s.Value.(*exception.Item)
-			return x.Kind == exception.AmountMismatch && exception.Moves.Can(x.State, exception.Proposed)
+		Second: &act.Second{
+			Approve: access.ApproveMoney, Unverified: true,
+			Applies: func(s act.Subject) bool {
+				x := s.Value.(*exception.Item)
+				return x.Kind == exception.AmountMismatch && exception.Moves.Can(x.State, exception.Proposed)
+			},
+			Reserve: func(ctx context.Context, tx db.Tx, _ *act.Proposed, s act.Subject) error {
+				return exception.Hold(ctx, tx, h.DB, s.Row, s.Version)
+			},
+			Release: func(ctx context.Context, tx db.Tx, _ *act.Proposed, s act.Subject) error {
+				return exception.Free(ctx, tx, h.DB, s.Row)
+			},
+			Query: func(context.Context, act.Subject, any) (*act.Live, error) { return h.answers, nil },
 		},
-		Hold: func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
-			return exception.Hold(ctx, tx, h.DB, s.Row, s.Version)
-		},
-		Free: func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
-			return exception.Free(ctx, tx, h.DB, s.Row)
-		},
-		Ask: func(context.Context, act.Subject, any) (*approval.Live, error) { return h.answers, nil },
-		Run: func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+		Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 			if h.refuses != nil {
-				return approval.Ran{}, h.refuses
+				return act.Outcome{}, h.refuses
 			}
-			return approval.Ran{Result: map[string]string{"status": "paid"}},
-				exception.Decide(ctx, tx, h.DB, s.Row, s.Version, exception.Resolved, d.ID, "accepted", "")
-		},
+			return act.Outcome{Details: map[string]any{"status": "paid"}},
+				exception.Decide(ctx, tx, h.DB, s.Row, s.Version, exception.Resolved, in.Proposed.ID, "accepted", "")
+		}),
 	}
-	paid := approval.Action{
-		Name: "mark_paid", Object: "order", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Evidence: true,
+	paid := act.Kind{
+		Name: "mark_paid", Object: "order", Permission: access.ProposeMoney,
 		Params: act.ParamsOf[struct {
 			TradeNo string `json:"trade_no" max:"128"`
 			Amount  int64  `json:"amount" kind:"money"`
 		}](),
-		Unverified: true,
-		Load: func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+		Load: act.ByID(func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 			o, err := order.ByNo(ctx, q, no)
 			if err != nil {
 				return act.Subject{}, act.ErrNotFound
 			}
-			return act.Subject{ID: no, Version: o.Version, Amount: o.Amount, Currency: o.Currency, MerchantID: o.MerchantID, Value: o}, nil
+			return act.Subject{
+				ID: no, Version: o.Version, Amount: o.Amount, Currency: o.Currency, MerchantID: o.MerchantID, OrderNo: no, Value: o,
+			}, nil
+		}),
+		Second: &act.Second{
+			Approve: access.ApproveMoney, Evidence: true, Unverified: true,
+			Applies: func(s act.Subject) bool { return s.Value.(*order.Order).Status.Open() },
 		},
-		OrderNo: func(s act.Subject) string { return s.ID },
-		Offered: func(s act.Subject) bool { return s.Value.(*order.Order).Status.Open() },
-		Run: func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
-			return approval.Ran{}, nil
-		},
+		Do: act.Each(func(context.Context, db.Tx, act.Input, act.Subject) (act.Outcome, error) { return act.Outcome{}, nil }),
 	}
 	h.Approvals = approval.NewDesk(approval.Options{
 		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Operators: h.Operators, Life: 24 * time.Hour, Log: h.Log,
@@ -340,7 +344,7 @@ func TestARefusedProposalSaysWhatTheSupplierSaid(t *testing.T) {
 		supplier.AnswerClosed:  {"渠道查询结果与提议相反", "渠道查询结果：已关闭"},
 		supplier.AnswerUnknown: {"渠道无法查询或没有给出明确结果", "由财务主管复核"},
 	} {
-		h.answers = &approval.Live{Answer: string(said), Contradicts: true}
+		h.answers = &act.Live{Answer: string(said), Contradicts: true}
 		got := h.sends(t, xu, x, x+"/propose", http.StatusConflict, "reason", "agreed with the merchant by phone", "amount", "12.300")
 		for _, text := range texts {
 			if !strings.Contains(got.Body, text) {

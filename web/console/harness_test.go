@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/approval"
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	_ "backstop/internal/supplier/wechatpay" // declares what of its messages is shown
@@ -17,8 +17,8 @@ import (
 type harness struct {
 	*webtest.Site
 	in      *handlers
-	answers *approval.Live // of the supplier about the decision accept_amount of decideWith; nil = it is not queried
-	refuses error          // of that decision; nil = it is carried out
+	answers *act.Live // of the supplier about the decision accept_amount of decideWith; nil = it is not queried
+	refuses error     // of that decision; nil = it is carried out
 }
 
 func open(t *testing.T, environ ...string) *harness {

@@ -101,11 +101,11 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators,
 		Log: o.Log,
 	}, slices.Concat(
-		decision.Actions(decision.Options{
+		decision.Kinds(decision.Options{
 			DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Querier: h.asking(o), Refunds: o.Refunds,
 		}),
-		adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals(),
-		[]approval.Action{apply.Action(applying), o.Batches.Approval(), o.Refunds.Approval()},
+		adjust.Kinds(o.DB, ledger.New(o.DB)), o.Payouts.Decisions(),
+		[]act.Kind{apply.Decision(applying), o.Batches.Decision(), o.Refunds.Decision()},
 	)...)
 	o.Views = &savedview.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	notes := inbox.Notes{DB: o.DB, Policy: policy}

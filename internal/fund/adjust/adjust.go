@@ -58,16 +58,16 @@ func Pairs() (texts []string) {
 	return texts
 }
 
-// Actions returns all decisions.
-func Actions(d *db.DB, l *ledger.Ledger) []approval.Action {
+// Kinds returns all decisions.
+func Kinds(d *db.DB, l *ledger.Ledger) []act.Kind {
 	a := &actions{d, l}
-	all := []approval.Action{
-		{Name: Adjust, Object: OfAccounts, Evidence: true, Load: a.loadAccounts, Run: a.adjust},
-		{Name: Freeze, Object: OfFunds, Load: a.loadFunds(false), Run: a.freeze},
-		{Name: Unfreeze, Object: OfFrozen, Load: a.loadFunds(true), Run: a.unfreeze},
+	all := []act.Kind{
+		{Name: Adjust, Object: OfAccounts, Load: act.ByID(a.loadAccounts), Do: act.Each(a.adjust), Second: &act.Second{Evidence: true}},
+		{Name: Freeze, Object: OfFunds, Load: act.ByID(a.loadFunds(false)), Do: act.Each(a.freeze), Second: &act.Second{}},
+		{Name: Unfreeze, Object: OfFrozen, Load: act.ByID(a.loadFunds(true)), Do: act.Each(a.unfreeze), Second: &act.Second{}},
 	}
 	for i := range all {
-		all[i].Propose, all[i].Approve, all[i].Always = access.ProposeMoney, access.ApproveMoney, true
+		all[i].Permission, all[i].Second.Approve, all[i].Second.Always = access.ProposeMoney, access.ApproveMoney, true
 	}
 	return all
 }
@@ -189,17 +189,17 @@ func (a *actions) loadAccounts(ctx context.Context, q bun.IDB, id string) (s act
 }
 
 // adjust books the movement. It may take a merchant's balance below zero: two people decided it.
-func (a *actions) adjust(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+func (a *actions) adjust(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 	m := s.Value.(movement)
 	e := fact.Entry(fact.Adjust, fact.Values{
-		From: m.debit, To: m.credit, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount,
+		From: m.debit, To: m.credit, ID: strconv.FormatInt(in.Proposed.ID, 10), Amount: s.Amount,
 		Currency: s.Currency,
 	})
 	w := tx.Writes()
 	if err := a.ledger.Post(ctx, tx, w, fact.Entries{e}); err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
-	return approval.Ran{Result: map[string]any{"ref": e.Ref}}, w.Exec(ctx)
+	return act.Outcome{Details: map[string]any{"ref": e.Ref}}, w.Exec(ctx)
 }
 
 // funds is the money to freeze or to release.
@@ -260,37 +260,37 @@ var ErrFrozen = errors.New("this merchant has nothing frozen in that currency")
 
 // freeze moves the amount, or all there is, to the frozen account and stops the merchant from
 // spending. Freezing all of an empty balance counts too: later income cannot be spent either.
-func (a *actions) freeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
-	w, v := tx.Writes(), a.values(d, s)
+func (a *actions) freeze(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+	w, v := tx.Writes(), a.values(in, s)
 	if _, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant), s, fact.Freeze, &v); err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
-	w.Add(tx.NewRaw("INSERT INTO freezes (approval_id, merchant_id, currency, amount, at) VALUES (?, ?, ?, ?, ?)", d.ID, s.MerchantID,
+	w.Add(tx.NewRaw("INSERT INTO freezes (approval_id, merchant_id, currency, amount, at) VALUES (?, ?, ?, ?, ?)", in.Proposed.ID, s.MerchantID,
 		s.Currency, v.Amount, a.db.Now()))
-	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency}}, w.Exec(ctx)
+	return act.Outcome{Details: map[string]any{"amount": v.Amount, "currency": s.Currency}}, w.Exec(ctx)
 }
 
 // unfreeze releases money. Once nothing is frozen any more the merchant may spend again.
-func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+func (a *actions) unfreeze(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 	var open []int64
 	q := tx.NewSelect().Table("freezes").Column("approval_id").Where("merchant_id = ?", s.MerchantID).Where("currency = ?",
 		s.Currency).Where("lifted_at IS NULL")
 	if err := a.db.ForUpdate(q.OrderExpr("approval_id")).Scan(ctx, &open); err != nil {
-		return approval.Ran{}, fmt.Errorf("find what is frozen: %w", err)
+		return act.Outcome{}, fmt.Errorf("find what is frozen: %w", err)
 	}
 	if len(open) == 0 {
-		return approval.Ran{}, ErrFrozen
+		return act.Outcome{}, ErrFrozen
 	}
-	w, v := tx.Writes(), a.values(d, s)
+	w, v := tx.Writes(), a.values(in, s)
 	left, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant)+fund.FrozenPart, s, fact.Unfreeze, &v)
 	if err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if left == 0 {
 		w.Add(tx.NewRaw("UPDATE freezes SET lifted_at = ? WHERE merchant_id = ? AND currency = ? AND lifted_at IS NULL", a.db.Now(),
 			s.MerchantID, s.Currency))
 	}
-	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency, "left": left}}, w.Exec(ctx)
+	return act.Outcome{Details: map[string]any{"amount": v.Amount, "currency": s.Currency, "left": left}}, w.Exec(ctx)
 }
 
 // move takes the amount, or the whole balance if that was decided, from an account, which stays
@@ -311,8 +311,8 @@ func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string,
 	return has - v.Amount, a.ledger.Take(ctx, tx, w, from, 0, fact.Entries{fact.Entry(f, *v)})
 }
 
-func (a *actions) values(d approval.Decided, s act.Subject) fact.Values {
-	return fact.Values{Merchant: s.Value.(funds).merchant, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency}
+func (a *actions) values(in act.Input, s act.Subject) fact.Values {
+	return fact.Values{Merchant: s.Value.(funds).merchant, ID: strconv.FormatInt(in.Proposed.ID, 10), Amount: s.Amount, Currency: s.Currency}
 }
 
 // Proposal returns the proposal of an adjustment. The amount counts as typed, since the caller

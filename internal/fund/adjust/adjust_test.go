@@ -48,7 +48,7 @@ func open(t *testing.T, d *db.DB) *office {
 	o.desk = approval.NewDesk(approval.Options{
 		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{} }, Life: time.Hour,
 		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
-	}, adjust.Actions(d, o.Ledger)...)
+	}, adjust.Kinds(d, o.Ledger)...)
 	for _, by := range []act.Actor{ann, bob} {
 		_, err := d.NewRaw(
 			"INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)",

@@ -93,7 +93,7 @@ func bankOf(t testing.TB, d *db.DB, o paymenttest.Options) *bank {
 	k.desk = approval.NewDesk(approval.Options{
 		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
 		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
-	}, k.refunds.Approval())
+	}, k.refunds.Decision())
 	return k
 }
 

@@ -145,7 +145,7 @@ func newNode(t testing.TB, d *db.DB, o paymenttest.Options) *node {
 	k.board = approval.NewDesk(approval.Options{
 		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
 		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
-	}, append(append(k.payouts.Approvals(), k.refunds.Approval()), adjust.Actions(d, k.Ledger)...)...)
+	}, append(append(k.payouts.Decisions(), k.refunds.Decision()), adjust.Kinds(d, k.Ledger)...)...)
 	k.desk = k.board
 	return k
 }

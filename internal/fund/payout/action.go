@@ -6,7 +6,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
@@ -31,27 +30,30 @@ type Resolution struct {
 	Credit string `json:"credit" choices:"success|failed" required:"true" says:"use success or failed, as the supplier's statement says" says_zh:"请按渠道对账单选择成功或失败"`
 }
 
-// Approvals declares both decisions. Nobody decides either alone.
-func (m *Machine) Approvals() []approval.Action {
-	return []approval.Action{
+// Decisions declares both decisions. Nobody decides either alone.
+func (m *Machine) Decisions() []act.Kind {
+	load := act.ByID(m.loadPayout)
+	return []act.Kind{
 		{
-			Name: Action, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney, Always: true,
-			Load: m.loadPayout,
-			Over: func(s act.Subject) bool { return s.Prospect == act.Final },
-			// Only payouts that merchants requested wait, and they already have their proposals.
-			Offered: func(act.Subject) bool { return false },
-			Run:     m.approved, Free: m.refused,
+			Name: Action, Object: Object, Permission: access.ProposeMoney, Load: load, Do: act.Each(m.approved),
+			Second: &act.Second{
+				Approve: access.ApproveMoney, Always: true, Release: m.refused,
+				Ended: func(s act.Subject) bool { return s.Prospect == act.Final },
+				// Only payouts that merchants requested wait, and they already have their proposals.
+				Applies: func(act.Subject) bool { return false },
+			},
 		},
 		{
-			Name: Resolve, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney, Always: true, Evidence: true,
-			Params:  act.ParamsOf[Resolution](),
-			Load:    m.loadPayout,
-			Offered: func(s act.Subject) bool { return s.Value.(*Payout).Status == Stuck },
-			Check: func(_ context.Context, _ bun.IDB, s act.Subject, params any) error {
-				_, err := events(s.Value.(*Payout), params.(Resolution))
-				return err
+			Name: Resolve, Object: Object, Permission: access.ProposeMoney, Params: act.ParamsOf[Resolution](), Load: load,
+			Do: act.Each(m.resolve),
+			Second: &act.Second{
+				Approve: access.ApproveMoney, Always: true, Evidence: true, Query: m.live,
+				Applies: func(s act.Subject) bool { return s.Value.(*Payout).Status == Stuck },
+				Check: func(_ context.Context, _ bun.IDB, s act.Subject, params any) error {
+					_, err := events(s.Value.(*Payout), params.(Resolution))
+					return err
+				},
 			},
-			Ask: m.live, Run: m.resolve,
 		},
 	}
 }
@@ -76,36 +78,36 @@ func (m *Machine) loadPayout(ctx context.Context, q bun.IDB, no string) (act.Sub
 }
 
 // approved debits the payout, or ends it if the merchant can no longer draw it.
-func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+func (m *Machine) approved(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 	p, err := m.lock(ctx, tx, s.Row)
 	if err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if p.Version != s.Version || p.Status != Created {
-		return approval.Ran{}, act.ErrChanged
+		return act.Outcome{}, act.ErrChanged
 	}
-	x, c := m.begin(tx), booking.Cause{Actor: d.Checker.Name, SourceKind: booking.SourceApproval, SourceID: d.ID}
+	x, c := m.begin(tx), booking.Cause{Actor: in.By.Name, SourceKind: booking.SourceApproval, SourceID: in.Proposed.ID}
 	if err := x.do(p, c, Approve); err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if err := x.debit(ctx, p, c); err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	result := map[string]any{"payout_no": p.PayoutNo, "status": p.Status}
 	if p.Failure != "" {
 		result["failure"] = p.Failure
 	}
-	return approval.Ran{Result: result}, x.Send(ctx)
+	return act.Outcome{Details: result}, x.Send(ctx)
 }
 
 // refused ends a payout that was not approved. One that has ended stays as it is.
-func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
+func (m *Machine) refused(ctx context.Context, tx db.Tx, d *act.Proposed, s act.Subject) error {
 	p, err := m.lock(ctx, tx, s.Row)
 	if err != nil || p.Status != Created {
 		return err
 	}
 	x := m.begin(tx)
-	if err := x.do(p, booking.Cause{Actor: a.No(), SourceKind: booking.SourceApproval, SourceID: a.ID, Detail: string(a.State)}, Reject); err != nil {
+	if err := x.do(p, booking.Cause{Actor: d.No, SourceKind: booking.SourceApproval, SourceID: d.ID, Detail: d.State}, Reject); err != nil {
 		return err
 	}
 	return x.Send(ctx)
@@ -135,7 +137,7 @@ func events(p *Payout, r Resolution) ([]Event, error) {
 
 // live queries the supplier for a resolution. Its clear answer must not be contradicted; an
 // unclear one is why people decide, by its statement, so it is no answer (nil).
-func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*approval.Live, error) {
+func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*act.Live, error) {
 	p := s.Value.(*Payout)
 	at, ok := m.Settings.Current().Suppliers.ByID(p.SupplierID)
 	if !ok || at.Can().Payouter == nil || m.o.Calls == nil || p.FirstCallAt == nil {
@@ -148,7 +150,7 @@ func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*approva
 	if err := m.o.Calls.Keep(ctx, done); err != nil || answer.State == supplier.PayoutUnknown {
 		return nil, err
 	}
-	live := &approval.Live{Answer: string(answer.State), Call: done.ID, At: m.DB.Now()}
+	live := &act.Live{Answer: string(answer.State), Call: done.ID, At: m.DB.Now()}
 	arrived := params.(Resolution).Credit == string(Success)
 	switch answer.State {
 	case supplier.PayoutSucceeded:
@@ -164,37 +166,37 @@ func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*approva
 }
 
 // resolve ends a stuck payout as two people decided.
-func (m *Machine) resolve(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+func (m *Machine) resolve(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 	p, err := m.lock(ctx, tx, s.Row)
 	if err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if p.Version != s.Version || p.Status != Stuck {
-		return approval.Ran{}, act.ErrChanged
+		return act.Outcome{}, act.ErrChanged
 	}
-	r := d.Params.(Resolution)
+	r := in.Params.(Resolution)
 	// It was sent again after the statement was read, so the statement says nothing about that.
-	if r.Credit == string(Failure) && p.LastCallAt != nil && *p.LastCallAt >= d.MadeAt {
-		return approval.Ran{}, act.ErrChanged
+	if r.Credit == string(Failure) && p.LastCallAt != nil && *p.LastCallAt >= in.Proposed.MadeAt {
+		return act.Outcome{}, act.ErrChanged
 	}
 	all, err := events(p, r)
 	if err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
-	x, c := m.begin(tx), booking.Cause{Actor: d.Checker.Name, SourceKind: booking.SourceApproval, SourceID: d.ID, Detail: r.Credit}
+	x, c := m.begin(tx), booking.Cause{Actor: in.By.Name, SourceKind: booking.SourceApproval, SourceID: in.Proposed.ID, Detail: r.Credit}
 	if r.Credit == string(Failure) && p.Failure == "" {
 		p.Failure = "resolved as failed"
 	} else if r.Credit == string(Success) {
 		p.Failure = ""
 	}
 	if err := x.do(p, c, all...); err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if p.Status == Reversing {
 		if err := x.reverse(ctx, p, c, true); err != nil {
-			return approval.Ran{}, err
+			return act.Outcome{}, err
 		}
 	}
 	x.settled(p)
-	return approval.Ran{Result: map[string]any{"payout_no": p.PayoutNo, "status": p.Status}}, x.Send(ctx)
+	return act.Outcome{Details: map[string]any{"payout_no": p.PayoutNo, "status": p.Status}}, x.Send(ctx)
 }

@@ -107,7 +107,7 @@ func newTill(t *testing.T, d *db.DB) *till {
 	k.desk = approval.NewDesk(approval.Options{
 		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
 		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
-	}, k.m.Approvals()...)
+	}, k.m.Decisions()...)
 	return k
 }
 

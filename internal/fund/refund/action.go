@@ -6,7 +6,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 	"backstop/internal/fund/booking"
@@ -20,17 +19,17 @@ const (
 	Object = "refund"
 )
 
-// Approval declares the decision about a refund above a merchant's limits. If approved, the
+// Decision declares the decision about a refund above a merchant's limits. If approved, the
 // refund is sent to the supplier; if rejected or not decided in time, its money goes back.
-func (m *Machine) Approval() approval.Action {
-	return approval.Action{
-		Name: Action, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney,
-		Load:    m.loadRefund,
-		OrderNo: func(s act.Subject) string { return s.OrderNo },
-		Over:    func(s act.Subject) bool { return s.Prospect == act.Final },
-		// Only refunds that merchants requested wait, and they already have their proposals.
-		Offered: func(act.Subject) bool { return false },
-		Run:     m.approved, Free: m.refused,
+func (m *Machine) Decision() act.Kind {
+	return act.Kind{
+		Name: Action, Object: Object, Permission: access.ProposeMoney, Load: act.ByID(m.loadRefund), Do: act.Each(m.approved),
+		Second: &act.Second{
+			Approve: access.ApproveMoney, Release: m.refused,
+			Ended: func(s act.Subject) bool { return s.Prospect == act.Final },
+			// Only refunds that merchants requested wait, and they already have their proposals.
+			Applies: func(act.Subject) bool { return false },
+		},
 	}
 }
 
@@ -54,31 +53,31 @@ func (m *Machine) loadRefund(ctx context.Context, q bun.IDB, no string) (act.Sub
 }
 
 // approved schedules the refund's call to the supplier.
-func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+func (m *Machine) approved(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 	o, r, err := m.lock(ctx, tx, s.Row)
 	if err != nil {
-		return approval.Ran{}, err
+		return act.Outcome{}, err
 	}
 	if r.Version != s.Version || r.Status != Requested {
-		return approval.Ran{}, act.ErrChanged
+		return act.Outcome{}, act.ErrChanged
 	}
 	x := m.begin(tx)
-	if err := x.do(o, r, booking.Cause{Actor: d.Checker.Name, SourceKind: booking.SourceApproval, SourceID: d.ID}, Approve); err != nil {
-		return approval.Ran{}, err
+	if err := x.do(o, r, booking.Cause{Actor: in.By.Name, SourceKind: booking.SourceApproval, SourceID: in.Proposed.ID}, Approve); err != nil {
+		return act.Outcome{}, err
 	}
-	x.Items = append(x.Items, m.item(r, compensation.SupplierUnknown, d.No()))
-	return approval.Ran{Result: map[string]any{"refund_no": r.RefundNo}}, x.Send(ctx)
+	x.Items = append(x.Items, m.item(r, compensation.SupplierUnknown, in.Proposed.No))
+	return act.Outcome{Details: map[string]any{"refund_no": r.RefundNo}}, x.Send(ctx)
 }
 
 // refused returns the money of a refund that was not approved. A refund that has already ended
 // stays as it is.
-func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
+func (m *Machine) refused(ctx context.Context, tx db.Tx, d *act.Proposed, s act.Subject) error {
 	o, r, err := m.lock(ctx, tx, s.Row)
 	if err != nil || r.Status != Requested {
 		return err
 	}
 	x := m.begin(tx)
-	if err := x.do(o, r, booking.Cause{Actor: a.No(), SourceKind: booking.SourceApproval, SourceID: a.ID, Detail: string(a.State)}, Reject); err != nil {
+	if err := x.do(o, r, booking.Cause{Actor: d.No, SourceKind: booking.SourceApproval, SourceID: d.ID, Detail: d.State}, Reject); err != nil {
 		return err
 	}
 	return x.Send(ctx)

@@ -86,7 +86,7 @@ func newTill(t *testing.T, d *db.DB) *till {
 	k.desk = approval.NewDesk(approval.Options{
 		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
 		Operators: k.ops, Log: slog.New(slog.DiscardHandler),
-	}, k.m.Approval())
+	}, k.m.Decision())
 	return k
 }
 

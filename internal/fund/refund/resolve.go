@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
@@ -32,19 +31,19 @@ func (r *Refund) sentSince(at int64, succeeded bool) bool {
 // Live queries the supplier about a refund that is to be resolved. The decision must not
 // contradict what it says: an end has only that end, and a refund that is not over at the supplier
 // has none.
-func (m *Machine) Live(ctx context.Context, r *Refund, succeeded bool) (*approval.Live, error) {
+func (m *Machine) Live(ctx context.Context, r *Refund, succeeded bool) (*act.Live, error) {
 	at, ok := m.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil || m.o.Calls == nil {
-		return &approval.Live{At: m.DB.Now()}, nil
+		return &act.Live{At: m.DB.Now()}, nil
 	}
 	answer, done, err := m.call(ctx, r, at, suppliercall.RefundQuery)
 	if err != nil { // nothing was asked
-		return &approval.Live{Answer: string(supplier.RefundUnknown), At: m.DB.Now()}, nil
+		return &act.Live{Answer: string(supplier.RefundUnknown), At: m.DB.Now()}, nil
 	}
 	if err := m.o.Calls.Keep(ctx, done); err != nil {
 		return nil, err
 	}
-	live := &approval.Live{Answer: string(answer.State), Call: done.ID, At: m.DB.Now()}
+	live := &act.Live{Answer: string(answer.State), Call: done.ID, At: m.DB.Now()}
 	switch answer.State {
 	case supplier.RefundSucceeded:
 		live.Contradicts = !succeeded

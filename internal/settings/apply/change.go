@@ -135,9 +135,9 @@ func waiting(waits []string, d settings.Difference) string {
 	return waits[i]
 }
 
-// Action is the approval of a change of settings. Proposals are made by Apply, which has the
-// values; everywhere else the action only decides and carries them out.
-func Action(env Env) approval.Action { return decided{env: env}.action() }
+// Decision is the approval of a change of settings. Proposals are made by Apply, which has the
+// values; everywhere else it only decides and carries them out.
+func Decision(env Env) act.Kind { return decided{env: env}.kind() }
 
 // decided changes settings as two people decided.
 type decided struct {
@@ -146,12 +146,11 @@ type decided struct {
 	stored  *settings.Stored // the settings that the pending values change
 }
 
-func (x decided) action() approval.Action {
-	return approval.Action{
-		Long: true,
-		Name: changeAction, Object: changeObject,
-		Propose: access.ProposeSettings, Approve: access.ApproveSettings, Command: true,
-		Params: act.ParamsOf[change](), Load: x.load, Hold: x.hold, Free: x.free, Run: x.run,
+func (x decided) kind() act.Kind {
+	return act.Kind{
+		Name: changeAction, Object: changeObject, Permission: access.ProposeSettings, Params: act.ParamsOf[change](), Load: act.ByID(x.load),
+		Do:     act.Each(x.run),
+		Second: &act.Second{Approve: access.ApproveSettings, Long: true, Command: true, Reserve: x.hold, Release: x.free},
 	}
 }
 
@@ -200,7 +199,7 @@ func changePlace(id int64) seal.Place {
 }
 
 // hold seals the values for the proposal.
-func (x decided) hold(ctx context.Context, tx db.Tx, a *approval.Approval, _ act.Subject) error {
+func (x decided) hold(ctx context.Context, tx db.Tx, p *act.Proposed, _ act.Subject) error {
 	if x.pending == nil {
 		return errGone
 	}
@@ -211,7 +210,7 @@ func (x decided) hold(ctx context.Context, tx db.Tx, a *approval.Approval, _ act
 	if err != nil {
 		return err
 	}
-	_, err = tx.NewRaw("INSERT INTO setting_changes (id, sealed) VALUES (?, ?)", a.ID, x.env.Keys.Seal(changePlace(a.ID), text)).Exec(ctx)
+	_, err = tx.NewRaw("INSERT INTO setting_changes (id, sealed) VALUES (?, ?)", p.ID, x.env.Keys.Seal(changePlace(p.ID), text)).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("store the new values: %w", err)
 	}
@@ -219,24 +218,24 @@ func (x decided) hold(ctx context.Context, tx db.Tx, a *approval.Approval, _ act
 }
 
 // free deletes the values of a proposal that has ended.
-func (x decided) free(ctx context.Context, tx db.Tx, a *approval.Approval, _ act.Subject) error {
-	if _, err := tx.NewRaw("DELETE FROM setting_changes WHERE id = ?", a.ID).Exec(ctx); err != nil {
+func (x decided) free(ctx context.Context, tx db.Tx, p *act.Proposed, _ act.Subject) error {
+	if _, err := tx.NewRaw("DELETE FROM setting_changes WHERE id = ?", p.ID).Exec(ctx); err != nil {
 		return fmt.Errorf("delete the new values: %w", err)
 	}
 	return nil
 }
 
 // sealed opens the values of a proposal. Errors: errGone.
-func (x decided) sealed(ctx context.Context, q bun.IDB, a *approval.Approval) (v values, err error) {
+func (x decided) sealed(ctx context.Context, q bun.IDB, proposal int64) (v values, err error) {
 	var text string
-	err = q.NewRaw("SELECT sealed FROM setting_changes WHERE id = ?", a.ID).Scan(ctx, &text)
+	err = q.NewRaw("SELECT sealed FROM setting_changes WHERE id = ?", proposal).Scan(ctx, &text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return v, errGone
 	}
 	if err != nil {
 		return v, fmt.Errorf("read the new values: %w", err)
 	}
-	plain, err := x.env.Keys.Open(changePlace(a.ID), text)
+	plain, err := x.env.Keys.Open(changePlace(proposal), text)
 	if err == nil {
 		err = json.Unmarshal(plain, &v)
 	}
@@ -247,36 +246,36 @@ func (x decided) sealed(ctx context.Context, q bun.IDB, a *approval.Approval) (v
 }
 
 // run makes the change and deletes the values.
-func (x decided) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (ran approval.Ran, err error) {
-	v, err := x.sealed(ctx, tx, d.Approval)
+func (x decided) run(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (out act.Outcome, err error) {
+	v, err := x.sealed(ctx, tx, in.Proposed.ID)
 	if err != nil {
-		return ran, err
+		return out, err
 	}
-	if v.digest() != d.Params.(change).Digest {
-		return ran, errors.New("the stored values are not those that were approved: reject the proposal and apply the file again")
+	if v.digest() != in.Params.(change).Digest {
+		return out, errors.New("the stored values are not those that were approved: reject the proposal and apply the file again")
 	}
 	env := x.env.settings()
 	if env.Keys, err = settings.UseKeysIn(ctx, tx, env.Keys); err != nil {
-		return ran, err
+		return out, err
 	}
 	stored, err := settings.ReadIn(ctx, env, tx)
 	if err != nil {
-		return ran, err
+		return out, err
 	}
-	e, err := declare(env, File{Name: d.No(), Text: []byte(v.Entry)}, &keyFiles{sealed: true, texts: v.Secrets}, stored)
+	e, err := declare(env, File{Name: in.Proposed.No, Text: []byte(v.Entry)}, &keyFiles{sealed: true, texts: v.Secrets}, stored)
 	if err == nil {
 		err = e.check()
 	}
 	if err != nil {
-		return ran, err
+		return out, err
 	}
 	outcomes, err := stored.Commit(ctx, tx, e.changes, false, audit.Act{
-		Actor: d.Checker.Name, Action: changeAction, Object: changeObject, ObjectID: s.ID, Params: map[string]any{"approval": d.No()},
-		Remote: d.Checker.Remote,
+		Actor: in.By.Name, Action: changeAction, Object: changeObject, ObjectID: s.ID, Params: map[string]any{"approval": in.Proposed.No},
+		Remote: in.By.Remote,
 	})
 	if err != nil {
-		return ran, err
+		return out, err
 	}
-	ran.Result = map[string]string{"outcome": outcomes[0].String()}
-	return ran, x.free(ctx, tx, d.Approval, s)
+	out.Details = map[string]any{"outcome": outcomes[0].String()}
+	return out, x.free(ctx, tx, in.Proposed, s)
 }

@@ -140,7 +140,7 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 		if a.ExpiresAt <= p.env.DB.Now() {
 			continue
 		}
-		is, err := x.sealed(ctx, p.env.DB, a)
+		is, err := x.sealed(ctx, p.env.DB, a.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 	if err != nil {
 		return nil, err
 	}
-	desk, err := p.desk(d.stored, x.action())
+	desk, err := p.desk(d.stored, x.kind())
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 }
 
 // desk returns the approval desk, with the rules that were read.
-func (p *proposer) desk(stored *settings.Stored, action approval.Action) (*approval.Desk, error) {
+func (p *proposer) desk(stored *settings.Stored, kind act.Kind) (*approval.Desk, error) {
 	policy, err := access.NewPolicy()
 	if err != nil {
 		return nil, err
@@ -179,5 +179,5 @@ func (p *proposer) desk(stored *settings.Stored, action approval.Action) (*appro
 	return approval.NewDesk(approval.Options{
 		DB: p.env.DB, Audit: log, Policy: policy, Operators: access.NewOperators(p.env.DB, log), Life: p.env.Life,
 		Rules: func() settings.Rules { return rules }, Log: slog.New(slog.DiscardHandler),
-	}, action), nil
+	}, kind), nil
 }

@@ -106,7 +106,7 @@ func (g *guarded) desk() *approval.Desk {
 	return approval.NewDesk(approval.Options{
 		DB: g.env.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return rules }, Life: time.Hour,
 		Operators: access.NewOperators(g.env.DB, log), Log: slog.New(slog.DiscardHandler),
-	}, Action(g.env))
+	}, Decision(g.env))
 }
 
 // last returns the newest proposal.
