@@ -60,7 +60,8 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 var forPersons = []string{
 	"POST /api/v1/admin/compensations/:id/cancel",
 	"POST /api/v1/admin/exceptions/:id/assign", "POST /api/v1/admin/exceptions/:id/comment",
-	"POST /api/v1/admin/exceptions/:id/propose", "POST /api/v1/admin/orders/:order_no/propose",
+	"POST /api/v1/admin/exceptions/:exception/propose", "POST /api/v1/admin/orders/:order_no/propose",
+	"POST /api/v1/admin/payouts/:payout_no/propose",
 	"POST /api/v1/admin/adjustments", "POST /api/v1/admin/merchants/:code/freeze", "POST /api/v1/admin/merchants/:code/unfreeze",
 	"POST /api/v1/admin/payouts/:payout_no/resolve",
 	"POST /api/v1/admin/disputes/:dispute_no/evidence",

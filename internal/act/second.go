@@ -24,6 +24,8 @@ type Second struct {
 	// Long means that what is decided does not fit into a line: it is approved on its own page, where it
 	// is shown, and never together with others.
 	Long bool
+	// ByMerchant means that only merchants' requests are proposals of it: operators propose none.
+	ByMerchant bool
 	// Command means that a command may propose it, without an operator.
 	Command bool
 	// Evidence means that params.evidence is required: what proves the claim.
@@ -33,6 +35,8 @@ type Second struct {
 	// Amount returns the money that is decided, in minor units of the subject's currency; nil = the
 	// subject's.
 	Amount func(params any) int64
+	// Most returns the highest amount that may be decided; nil where Amount is.
+	Most func(ctx context.Context, q bun.IDB, s Subject) (int64, error)
 	// Takes reports whether a parameter applies to the subject in its present state; nil = all do.
 	Takes func(s Subject, field string) bool
 	// Ended reports whether the subject has ended, so that nothing can be decided any more; nil = it

@@ -202,9 +202,10 @@ type Offer struct {
 	NeedsSecond bool              `json:"needs_second"`
 	Params      map[string]string `json:"params"` // name → type
 	// Fields are the parameters, in the order of a form. Free means that the proposer chooses the
-	// amount; otherwise it is typed as it is shown.
+	// amount, up to Most if that was read; otherwise it is typed as it is shown.
 	Fields []field.Field `json:"-"`
 	Free   bool          `json:"-"`
+	Most   int64         `json:"-"` // minor units
 }
 
 // Proposal is what a maker, who is an operator, proposes.

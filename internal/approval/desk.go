@@ -52,7 +52,8 @@ func NewDesk(o Options, kinds ...act.Kind) *Desk {
 			continue
 		}
 		twice := slices.ContainsFunc(d.actions, func(b decision) bool { return k.Name == b.Name && k.Object == b.Object })
-		if twice || k.Name == "" || k.Object == "" || k.Permission == "" || k.Second.Approve == "" || k.Load == nil || k.Do == nil {
+		if twice || k.Name == "" || k.Object == "" || k.Permission == "" || k.Second.Approve == "" || k.Load == nil || k.Do == nil ||
+			(k.Second.Amount == nil) != (k.Second.Most == nil) {
 			panic("approval: " + k.Name + " is registered twice or incomplete")
 		}
 		d.actions = append(d.actions, decision{k})
@@ -147,7 +148,7 @@ func (a decision) fits(s act.Subject) error {
 	if a.Second.Ended != nil && a.Second.Ended(s) {
 		return ErrOver
 	}
-	if a.Second.Applies != nil && !a.Second.Applies(s) {
+	if a.Second.ByMerchant || a.Second.Applies != nil && !a.Second.Applies(s) {
 		return invalid.Field("action", tNotInState)
 	}
 	return nil

@@ -51,8 +51,8 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	return v
 }
 
-// OffersOf returns the actions that the actor may propose for a stored object, with the object.
-// Errors: act.ErrNotFound.
+// OffersOf returns the actions that the actor may propose for a stored object, with the object, and
+// with the highest amounts. Errors: act.ErrNotFound.
 func (d *Desk) OffersOf(ctx context.Context, by act.Actor, object, id string) (s act.Subject, offers []Offer, err error) {
 	for _, a := range d.actions {
 		if a.Object != object {
@@ -61,7 +61,22 @@ func (d *Desk) OffersOf(ctx context.Context, by act.Actor, object, id string) (s
 		if s, err = load(ctx, d.o.DB.Read, a, id, by); err != nil {
 			return s, nil, err
 		}
-		return s, d.Offers(by, object, s), nil
+		offers = d.Offers(by, object, s)
+		return s, offers, d.readMost(ctx, object, s, offers)
 	}
 	return s, nil, nil
+}
+
+// readMost reads the highest amounts of the offers whose amounts are chosen.
+func (d *Desk) readMost(ctx context.Context, object string, s act.Subject, offers []Offer) error {
+	for i, o := range offers {
+		a, err := d.action(object, o.Action)
+		if err != nil || !o.Free {
+			continue
+		}
+		if offers[i].Most, err = a.Second.Most(ctx, d.o.DB.Read, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -208,7 +208,6 @@ type Story struct {
 	Refunds      []*refund.Refund   // oldest first
 	Disputes     []*dispute.Dispute // oldest first
 	Money        OrderMoney
-	Refundable   int64  // what its refunds leave of the payment, in minor units
 	NotifyStatus string // notify_status
 	// NotifiedSince is the order id below which notifications are past their retention.
 	NotifiedSince int64
@@ -337,10 +336,6 @@ func (b *Reader) addRefunds(ctx context.Context, s *Story) (err error) {
 		return nil
 	}
 	if s.Refunds, err = refund.OfOrder(ctx, b.db.Read, s.Order.ID); err != nil || len(s.Refunds) == 0 {
-		s.Refundable = max(s.Order.PaidAmount-s.Order.DisputedAmount, 0)
-		return err
-	}
-	if s.Refundable, err = refund.Refundable(ctx, b.db.Read, s.Order); err != nil {
 		return err
 	}
 	if left := len(s.Refunds) - storyRefunds; left > 0 {

@@ -47,8 +47,11 @@ func (d *desk) ofOrders() []act.Kind {
 				return act.Outcome{}, act.ErrChanged
 			}),
 			Second: &act.Second{
-				Always:  true,
-				Amount:  func(p any) int64 { return p.(refundParams).Amount },
+				Always: true,
+				Amount: func(p any) int64 { return p.(refundParams).Amount },
+				Most: func(ctx context.Context, q bun.IDB, s act.Subject) (int64, error) {
+					return refund.Refundable(ctx, q, s.Value.(*Subject).Order)
+				},
 				Ended:   func(act.Subject) bool { return false },
 				Applies: func(s act.Subject) bool { return d.o.Refunds.CanRefund(s.Value.(*Subject).Order) },
 				Reserve: d.refund,

@@ -3,15 +3,12 @@ package funds
 import (
 	"slices"
 
-	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund/payout"
 	"backstop/internal/ledger/fact"
 	"backstop/internal/suppliercall"
 	"backstop/views/link"
-	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -49,14 +46,6 @@ var PayoutColumns = []ui.Column[payoutRow]{
 // PayoutData is what the page of one payout shows.
 type PayoutData struct {
 	*console.PayoutDetail
-	Subject act.Subject // the payout as decisions see it
-	Offers  []approval.Offer
-	Key     string
-}
-
-// decisions are where decisions about the payout are proposed.
-func (d PayoutData) decisions() panel.DecisionForms {
-	return panel.DecisionForms{Action: string(link.Payout(d.PayoutNo)) + "/propose", Key: d.Key, Subject: d.Subject, Offers: d.Offers}
 }
 
 // PayoutPage is one payout: how it stands, its steps, and everything behind them.
@@ -70,9 +59,6 @@ func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 			fundSteps(p, tRefundSteps, d.steps()), callsPanel(p, d.Calls), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.PayoutStates, nil),
 		},
-	}
-	if len(d.Offers) > 0 {
-		detail.Side = append(detail.Side, panel.Decisions(p, d.decisions()))
 	}
 	detail.Side = append(
 		detail.Side,

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
@@ -26,31 +25,13 @@ type StoryData struct {
 	CanResend, CanControl, CanAsk, CanNote, CanExport bool
 	ResendKey, AskKey, NoteKey                        string
 	Did                                               *audit.Row
-	Colleagues                                        []string // whom a note can reach
-	// Decided is the order as decisions see it, Offers those that the reader may propose,
-	// Proposals what was proposed so far; of the whole page alone.
-	Decided    act.Subject
-	Offers     []approval.Offer
-	ProposeKey string
-	Proposals  []console.Approval
+	Colleagues                                        []string           // whom a note can reach
+	Proposals                                         []console.Approval // what was proposed so far; of the whole page alone
 	// Approvers returns the roles that may approve a proposal.
 	Approvers func(*approval.Approval) []string
 	Unmask    panel.Unmask
 	Print     bool // for paper: everything is open
 	timeline       // set by fitted
-}
-
-// decisions are where decisions about the order are proposed.
-func (s StoryData) decisions() panel.DecisionForms {
-	return panel.DecisionForms{
-		Action: string(orderPath(s.Order.OrderNo, "propose")), Key: s.ProposeKey, Subject: s.Decided, Offers: s.Offers,
-		Most: s.Refundable,
-	}
-}
-
-// offers reports whether the reader may propose an action about the order.
-func (s StoryData) offers(action string) bool {
-	return slices.ContainsFunc(s.Offers, func(o approval.Offer) bool { return o.Action == action })
 }
 
 // line is the CSS class of an item: its mood and its phase.

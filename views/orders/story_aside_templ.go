@@ -670,8 +670,8 @@ func storyAside(p *ui.Page, s StoryData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(s.Offers) > 0 {
-			templ_7745c5c3_Err = panel.Decisions(p, s.decisions()).Render(ctx, templ_7745c5c3_Buffer)
+		if p.Decisions != nil {
+			templ_7745c5c3_Err = p.Decisions.Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

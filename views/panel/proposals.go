@@ -12,7 +12,6 @@ type DecisionForms struct {
 	Key     string
 	Subject act.Subject // as it is shown
 	Offers  []approval.Offer
-	Most    int64 // the highest amount that may be chosen, in minor units
 }
 
 var tAmountUpTo = text.Text{ZH: "金额，最多 %s", EN: "Amount, at most %s"}

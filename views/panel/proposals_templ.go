@@ -365,7 +365,7 @@ func decisionForm(p *ui.Page, f DecisionForms, o approval.Offer) templ.Component
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var18 string
-			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tAmountUpTo, ui.MoneyText(f.Most, f.Subject.Currency)))
+			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tAmountUpTo, ui.MoneyText(o.Most, f.Subject.Currency)))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/panel/proposals.templ`, Line: 70, Col: 101}
 			}

@@ -34,6 +34,10 @@ type Page struct {
 	Texts       text.Catalog // of what rows keep by a code
 	Version     string
 	Live        bool // the page keeps itself current
+	// Decisions are the forms of what may be decided about the page's object, and Decides their names;
+	// nil = nothing may be.
+	Decisions templ.Component
+	Decides   []string
 	// Follows is what the page of an object says about following it; nil = it does not.
 	Follows templ.Component
 	Parts   bool // links of the page change a part of it

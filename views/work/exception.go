@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/exception"
@@ -32,10 +30,8 @@ type ExceptionData struct {
 
 	Colleagues []string // whom a note can reach
 
-	People    []string         // who may take it in hand
-	Decided   act.Subject      // the exception as decisions see it
-	Offers    []approval.Offer // decisions that the reader may propose
-	MayDecide []string         // the roles that may
+	People    []string // who may take it in hand
+	MayDecide []string // the roles that may
 }
 
 // ExceptionPage is one exception: what happened, its money, its message, and what may be done about it.
@@ -109,11 +105,6 @@ func (x ExceptionData) reference() text.Text {
 
 // open reports whether operators still work on it; else it may be opened again.
 func (x ExceptionData) open() bool { return x.State.Open() }
-
-// forms are where decisions about it are proposed.
-func (x ExceptionData) forms() panel.DecisionForms {
-	return panel.DecisionForms{Action: string(link.Exception(x.ID)) + "/propose", Key: x.Key, Subject: x.Decided, Offers: x.Offers}
-}
 
 // message is the stored message in words; none = it is not known any more.
 func (x ExceptionData) message(p *ui.Page) (all []ui.Fact) {
@@ -291,7 +282,7 @@ func nextText(p *ui.Page, x ExceptionData) string {
 		return p.T(tExcProposed)
 	case !x.open():
 		return p.T(tExcOver)
-	case len(x.Offers) > 0:
+	case p.Decisions != nil:
 		return p.T(tExcDecide)
 	}
 	return p.T(text.WhyExceptionHow)

@@ -10,7 +10,6 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
-	"backstop/internal/decision"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -167,7 +166,11 @@ func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*a
 		a, err := decide(c.UserContext(), v)
 		switch {
 		case errors.Is(err, act.ErrChanged):
-			return s.changed(c, err, func() (any, error) { return s.decidedOn(c, v) })
+			object, about, missing := s.decidedOn(c, v)
+			if missing != nil {
+				return missing
+			}
+			return s.changed(c, err, object, about)
 		case errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrExpired):
 			return s.late(c, err, v)
 		case err != nil:
@@ -201,37 +204,17 @@ func (s *handlers) late(c *fiber.Ctx, why error, v approval.Verdict) error {
 	return c.Status(fiber.StatusConflict).JSON(body)
 }
 
-// subjectView is what an approval is about if the API has no object of its own for it.
-type subjectView struct {
-	Object   string  `json:"object"`
-	ID       string  `json:"id"`
-	Version  int64   `json:"version"`
-	Amount   *int64  `json:"amount"`
-	Currency *string `json:"currency"`
-}
-
-// decidedOn returns what an approval is about in its present state; nil = it no longer exists.
-func (s *handlers) decidedOn(c *fiber.Ctx, v approval.Verdict) (any, error) {
+// decidedOn returns what an approval is about in its present state, and its kind; zero = it no longer
+// exists.
+func (s *handlers) decidedOn(c *fiber.Ctx, v approval.Verdict) (string, act.Subject, error) {
 	a, about, err := s.Approvals.Subject(c.UserContext(), v.ID, v.By)
 	if errors.Is(err, act.ErrNotFound) {
-		return nil, nil
+		return "", act.Subject{}, nil
 	}
 	if err != nil {
-		return nil, err
+		return "", about, err
 	}
-	switch x := about.Value.(type) {
-	case *decision.Subject:
-		if x.Exception != nil {
-			return s.exceptionOf(c, x.Exception.ID)
-		}
-		return s.orderOf(c.UserContext(), x.Order)
-	default:
-		view := subjectView{Object: a.Object, ID: about.ID, Version: about.Version, Currency: orNull(about.Currency)}
-		if about.Currency != "" {
-			view.Amount = &about.Amount
-		}
-		return view, nil
-	}
+	return a.Object, about, nil
 }
 
 // approvalRoutes returns the routes of approvals. The Desk checks who may decide what, because

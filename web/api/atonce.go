@@ -53,7 +53,7 @@ type onceView struct {
 // doAtOnce does what was proposed about an exception and needs no second person.
 func (s *handlers) doAtOnce(c *fiber.Ctx, p approval.Proposal) error {
 	ctx := c.UserContext()
-	id, err := rowID(c)
+	id, err := strconv.ParseInt(p.ObjectID, 10, 64)
 	if err != nil {
 		return err
 	}

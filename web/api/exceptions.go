@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"slices"
 	"strconv"
 
 	"backstop/internal/access"
@@ -25,15 +23,7 @@ import (
 // exceptionsPath is the prefix of the paths of exceptions.
 const exceptionsPath = "/api/v1/admin/exceptions"
 
-// exceptionRoutes returns the routes of exceptions, and of decisions about them and about
-// orders. The Desk checks who may propose what, because that depends on the exception.
 func (s *handlers) exceptionRoutes() []web.Route {
-	propose := func(path string, p access.Permission, h fiber.Handler) web.Route {
-		return web.Route{
-			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h,
-			Request: proposalRequest{}, Answer: proposedView{},
-		}
-	}
 	shown := func(c *fiber.Ctx, _ web.Acted) error { return s.getException(c) }
 	return []web.Route{
 		reads(exceptionsPath, access.ViewExceptions, s.listExceptions, exceptionsQuery{}, page[exceptionView]{}),
@@ -45,8 +35,6 @@ func (s *handlers) exceptionRoutes() []web.Route {
 			Path: exceptionsPath + "/:id/comment", Kind: exception.NoteAct, Ref: rowRef, Request: commentRequest{}, Read: readComment,
 			Run: s.comment, Then: shown, Answer: oneExceptionView{},
 		}),
-		propose(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException),
-		propose("/api/v1/admin/orders/:order_no/propose", access.ViewOrders, s.proposeAboutOrder),
 	}
 }
 
@@ -249,74 +237,4 @@ func (s *handlers) comment(ctx context.Context, call act.Call) (act.Outcome, err
 		err = web.InvalidField("text", wrong.Problem)
 	}
 	return out, err
-}
-
-func (s *handlers) proposeAboutException(c *fiber.Ctx) error {
-	id, err := rowID(c)
-	if err != nil {
-		return err
-	}
-	return s.propose(c, decision.OfException, strconv.FormatInt(id, 10), func() (any, error) { return s.exceptionOf(c, id) })
-}
-
-func (s *handlers) proposeAboutOrder(c *fiber.Ctx) error {
-	no, err := web.OrderNo(c)
-	if err != nil {
-		return err
-	}
-	return s.propose(c, decision.OfOrder, no, func() (any, error) {
-		about, err := decision.LoadOrder(c.UserContext(), s.DB.Read, no)
-		if err != nil {
-			return nil, err
-		}
-		return s.orderOf(c.UserContext(), about.Value.(*decision.Subject).Order)
-	})
-}
-
-// proposedView is the response to a proposal.
-type proposedView struct {
-	Approval any `json:"approval"`
-}
-
-// proposalRequest is a proposal.
-type proposalRequest struct {
-	mayBeEmpty
-	Action  string          `json:"action" max:"64" required:"true"`
-	Params  json.RawMessage `json:"params"` // those of the action, which checks them
-	Reason  string          `json:"reason" max:"10000"`
-	Amount  string          `json:"amount" max:"64"` // as typed
-	Version int64           `json:"version" min:"1" max:"9007199254740992"`
-}
-
-// propose makes a proposal: 201 if it waits for a second person, 200 if it is done.
-func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, error)) (err error) {
-	r := requestOf[proposalRequest](c)
-	p := approval.Proposal{
-		Object: object, ObjectID: id, Action: r.Action, Params: r.Params, Reason: r.Reason, Amount: r.Amount, Version: r.Version,
-		By: s.Actor(c),
-	}
-	send := s.sendProposal
-	if object == decision.OfException && slices.Contains(decision.OneByOne, p.Action) {
-		send = s.doAtOnce
-	}
-	if err = send(c, p); errors.Is(err, act.ErrChanged) {
-		return s.changed(c, err, asItIs)
-	}
-	return err
-}
-
-// changedView is the refusal of an outdated request, with the current object.
-type changedView struct {
-	web.ErrorBody
-	Object any `json:"object"`
-}
-
-func (s *handlers) changed(c *fiber.Ctx, why error, asItIs func() (any, error)) error {
-	object, err := asItIs()
-	if err != nil {
-		return err
-	}
-	v := changedView{Object: object}
-	v.Error.Code, v.Error.Message = "changed", why.Error()
-	return c.Status(http.StatusConflict).JSON(v)
 }

@@ -77,10 +77,6 @@ func (s *handlers) showException(c *fiber.Ctx, data work.ExceptionData) error {
 	if data.Colleagues, err = s.mentionable(c, access.ViewExceptions); err != nil {
 		return err
 	}
-	if data.Decided, data.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), console.ExceptionObject,
-		console.ExceptionID(id)); err != nil {
-		return err
-	}
 	if data.CanAssign {
 		if data.People, err = s.Operators.WhoMay(c.UserContext(), s.Policy, access.AssignExceptions); err != nil {
 			return err
@@ -95,12 +91,6 @@ func showException(c *fiber.Ctx, _ web.Acted) error {
 }
 
 func exceptionPath(id int64) string { return "/exceptions/" + console.ExceptionID(id) }
-
-// exceptionNo reads an exception's id from the path, as proposals name it.
-func exceptionNo(c *fiber.Ctx) (string, error) {
-	id, err := idOf(c, "exception")
-	return console.ExceptionID(id), err
-}
 
 // orderOfException refers to the order of the exception in the path.
 func (s *handlers) orderOfException(c *fiber.Ctx) (act.Ref, error) {

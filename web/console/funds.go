@@ -8,7 +8,6 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/fund/dispute"
-	"backstop/internal/fund/payout"
 	"backstop/views/funds"
 	"backstop/views/ui"
 	"backstop/web"
@@ -50,14 +49,11 @@ func (s *handlers) payoutPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d := funds.PayoutData{Key: act.NewKey()}
-	if d.PayoutDetail, err = s.Console.PayoutDetail(c.UserContext(), no); err != nil {
+	d, err := s.Console.PayoutDetail(c.UserContext(), no)
+	if err != nil {
 		return err
 	}
-	if d.Subject, d.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), payout.Object, no); err != nil {
-		return err
-	}
-	return s.Render(c, http.StatusOK, funds.PayoutPage(s.Page(c), d))
+	return s.Render(c, http.StatusOK, funds.PayoutPage(s.Page(c), funds.PayoutData{PayoutDetail: d}))
 }
 
 func (s *handlers) disputes() listPage[console.Dispute] {

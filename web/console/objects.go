@@ -99,9 +99,16 @@ func (s *handlers) follow(list []web.Route) []web.Route {
 	return list
 }
 
-// Page returns what every page depends on. That of an object follows it.
+// Page returns what every page depends on. That of an object follows it, and has what may be decided
+// about it.
 func (s *handlers) Page(c *fiber.Ctx) *ui.Page {
 	p := s.Server.Page(c)
+	if forms, ok := c.Locals(localForms).(*panel.DecisionForms); ok {
+		p.Decisions = panel.Decisions(p, *forms)
+		for _, o := range forms.Offers {
+			p.Decides = append(p.Decides, o.Action)
+		}
+	}
 	if draw, ok := c.Locals(localVersion).(drawing); ok {
 		p.Live = true
 		p.Follows = templ.Join(panel.Live(p, "/_/live?page="+url.QueryEscape(c.Path())+"&lang="+p.Language, "", p.Now), draw(p))

@@ -16,11 +16,9 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
-	"backstop/internal/decision"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/dispute"
-	"backstop/internal/fund/payout"
 	"backstop/internal/notify"
 	"backstop/internal/operator"
 	"backstop/internal/order"
@@ -121,7 +119,6 @@ func (s *handlers) routes() []web.Route {
 		then("/orders/:order_no/resend", notify.ResendAct, resendable, showOrder),
 		do("/orders/:order_no/note", order.NoteAct, byID(web.OrderNo), ofOrder),
 		do("/orders/:order_no/query", orderquery.QueryAct, byID(web.OrderNo), ofOrder),
-		post("/orders/:order_no/propose", access.ProposeMoney, s.propose(decision.OfOrder, web.OrderNo)),
 		page("/callbacks", access.ViewCallbacks, serve(s, s.callbacks()), shown("webhook", text.Callbacks)),
 		page("/callbacks/:callback", access.ViewCallbacks, s.callbackPage, web.Menu{}),
 		then("/callbacks/:callback/unmask", console.UnmaskCallback, byRow("callback"), s.unmaskCallback),
@@ -131,7 +128,6 @@ func (s *handlers) routes() []web.Route {
 		do("/notifications/:notification/resend", notify.ResendAct, s.deliveryRef, ofNotification),
 		page("/exceptions", access.ViewExceptions, serve(s, s.exceptions()), shown("wrench", text.Exceptions)),
 		then("/exceptions/:exception/query", orderquery.QueryAct, s.orderOfException, showException),
-		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.propose(decision.OfException, exceptionNo)),
 		page("/approvals", access.ViewExceptions, s.approvalsPage, shown("users", text.Approvals)),
 		page("/approvals/many", access.ViewExceptions, s.approveManyPage, web.Menu{}),
 		post("/approvals/many", access.ViewExceptions, s.afterCode(s.approveMany)),
@@ -146,7 +142,6 @@ func (s *handlers) routes() []web.Route {
 		page("/refunds/:refund_no", access.ViewOrders, s.refundPage, web.Menu{}),
 		page("/payouts", access.ViewOrders, serve(s, s.payouts()), shown("arrow-up-right", text.Payouts)),
 		page("/payouts/:payout_no", access.ViewOrders, s.payoutPage, web.Menu{}),
-		post("/payouts/:payout_no/propose", access.ProposeMoney, s.propose(payout.Object, web.PayoutNo)),
 		page("/disputes", access.ViewOrders, serve(s, s.disputes()), shown("scale", text.Disputes)),
 		page("/disputes/:dispute_no", access.ViewOrders, s.disputePage, web.Menu{}),
 		do("/disputes/:dispute_no/evidence", dispute.EvidenceAct, byID(web.DisputeNo), ofDispute),
@@ -244,7 +239,7 @@ func (s *handlers) routes() []web.Route {
 	for _, t := range s.topics() {
 		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
-	return s.follow(list)
+	return s.follow(s.decisions(list))
 }
 
 // idOf reads an id from the path. Errors: act.ErrNotFound.

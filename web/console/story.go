@@ -33,10 +33,6 @@ func (s *handlers) storyPage(c *fiber.Ctx) error {
 	if story.Proposals, err = s.Console.ApprovalsOfOrder(c.UserContext(), no); err != nil {
 		return err
 	}
-	story.ProposeKey = act.NewKey()
-	if story.Decided, story.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), "order", no); err != nil {
-		return err
-	}
 	return s.Render(c, http.StatusOK, orders.Story(s.storyFrame(c), story))
 }
 

@@ -37,10 +37,8 @@ func (m *Machine) Decisions() []act.Kind {
 		{
 			Name: Action, Object: Object, Permission: access.ProposeMoney, Load: load, Do: act.Each(m.approved),
 			Second: &act.Second{
-				Approve: access.ApproveMoney, Always: true, Release: m.refused,
+				Approve: access.ApproveMoney, Always: true, ByMerchant: true, Release: m.refused,
 				Ended: func(s act.Subject) bool { return s.Prospect == act.Final },
-				// Only payouts that merchants requested wait, and they already have their proposals.
-				Applies: func(act.Subject) bool { return false },
 			},
 		},
 		{

@@ -25,10 +25,8 @@ func (m *Machine) Decision() act.Kind {
 	return act.Kind{
 		Name: Action, Object: Object, Permission: access.ProposeMoney, Load: act.ByID(m.loadRefund), Do: act.Each(m.approved),
 		Second: &act.Second{
-			Approve: access.ApproveMoney, Release: m.refused,
+			Approve: access.ApproveMoney, ByMerchant: true, Release: m.refused,
 			Ended: func(s act.Subject) bool { return s.Prospect == act.Final },
-			// Only refunds that merchants requested wait, and they already have their proposals.
-			Applies: func(act.Subject) bool { return false },
 		},
 	}
 }
