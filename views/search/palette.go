@@ -17,7 +17,7 @@ import (
 
 // Start is an act that is found by its name, and the place where its page asks for it.
 type Start struct {
-	ui.Place
+	Place
 	// Act is the kind of the act; "" = it is none, and needs the permission.
 	Act        string
 	Permission access.Permission
@@ -28,59 +28,59 @@ type Start struct {
 
 // Starts are the acts of no single row, beside batches.
 var Starts = []Start{
-	{Act: sweep.RunAct, Place: ui.Place{Path: "/sweeps#open-run", Icon: "moon", Label: text.Text{ZH: "立即执行低峰扫描", EN: "Run the sweep now"}}},
-	{Act: pause.PauseAct, Queue: pause.Notifications, Place: ui.Place{
+	{Act: sweep.RunAct, Place: Place{Path: "/sweeps#open-run", Icon: "moon", Label: text.Text{ZH: "立即执行低峰扫描", EN: "Run the sweep now"}}},
+	{Act: pause.PauseAct, Queue: pause.Notifications, Place: Place{
 		Path: "/queues/" + pause.Notifications + "#open-pause", Icon: "pause",
 		Label: text.Text{ZH: "暂停通知", EN: "Pause notifications"},
 	}},
-	{Act: pause.ResumeAct, Queue: pause.Notifications, Resumes: true, Place: ui.Place{Path: "/queues/" + pause.Notifications +
+	{Act: pause.ResumeAct, Queue: pause.Notifications, Resumes: true, Place: Place{Path: "/queues/" + pause.Notifications +
 		"#open-resume", Icon: "check", Label: text.Text{ZH: "恢复通知", EN: "Resume notifications"}}},
-	{Act: pause.PauseAct, Queue: pause.Compensations, Place: ui.Place{
+	{Act: pause.PauseAct, Queue: pause.Compensations, Place: Place{
 		Path: "/queues/" + pause.Compensations + "#open-pause", Icon: "pause",
 		Label: text.Text{ZH: "暂停补偿任务", EN: "Pause compensations"},
 	}},
-	{Act: pause.ResumeAct, Queue: pause.Compensations, Resumes: true, Place: ui.Place{Path: "/queues/" + pause.Compensations +
+	{Act: pause.ResumeAct, Queue: pause.Compensations, Resumes: true, Place: Place{Path: "/queues/" + pause.Compensations +
 		"#open-resume", Icon: "check", Label: text.Text{ZH: "恢复补偿任务", EN: "Resume compensations"}}},
-	{Act: alert.TestAct, Place: ui.Place{Path: "/alerts#open-test", Icon: "send", Label: text.TestAlert}},
-	{Permission: access.ProposeMoney, Place: ui.Place{Path: "/accounts#open-adjust", Icon: "landmark", Label: text.ProposeAdjustment}},
-	{Permission: access.ViewAudit, Place: ui.Place{
+	{Act: alert.TestAct, Place: Place{Path: "/alerts#open-test", Icon: "send", Label: text.TestAlert}},
+	{Permission: access.ProposeMoney, Place: Place{Path: "/accounts#open-adjust", Icon: "landmark", Label: text.ProposeAdjustment}},
+	{Permission: access.ViewAudit, Place: Place{
 		Path: "/audit?check=1", Icon: "shield-check",
 		Label: text.Text{ZH: "校验审计链", EN: "Check the chain of the audit"},
 	}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#language", Icon: "languages", Label: text.Text{
+	{Permission: access.UseAccount, Place: Place{Path: "/me#language", Icon: "languages", Label: text.Text{
 		ZH: "切换语言（中文 / English）",
 		EN: "Switch language (Chinese / English)",
 	}, Press: `.top [name="language"]`}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#theme", Icon: "sun", Label: text.Text{
+	{Permission: access.UseAccount, Place: Place{Path: "/me#theme", Icon: "sun", Label: text.Text{
 		ZH: "切换主题（浅色 / 深色）",
 		EN: "Switch theme (light / dark)",
 	}, Press: `.top [name="theme"]`}},
-	{Permission: access.UseAccount, Place: ui.Place{
+	{Permission: access.UseAccount, Place: Place{
 		Path: "/me#zone", Icon: "clock",
 		Label: text.Text{ZH: "修改时区", EN: "Change the time zone"},
 	}},
-	{Permission: access.UseAccount, Place: ui.Place{
+	{Permission: access.UseAccount, Place: Place{
 		Path: "/me#rows", Icon: "layers",
 		Label: text.Text{ZH: "修改每页行数", EN: "Change the rows per page"},
 	}},
-	{Permission: access.UseAccount, Place: ui.Place{
+	{Permission: access.UseAccount, Place: Place{
 		Path: "/me#old", Icon: "lock",
 		Label: text.Text{ZH: "修改密码", EN: "Change the password"},
 	}},
-	{Permission: access.UseAccount, Place: ui.Place{
+	{Permission: access.UseAccount, Place: Place{
 		Path: "/me#sessions", Icon: "user",
 		Label: text.Text{ZH: "结束其他登录", EN: "End the other sessions"},
 	}},
-	{Permission: access.UseAccount, Place: ui.Place{
+	{Permission: access.UseAccount, Place: Place{
 		Path: "/me", Icon: "x", Label: text.Text{ZH: "退出登录", EN: "Sign out"},
 		Press: `.top [action="/logout"] button`,
 	}},
 }
 
 // BatchStart is the place where a batch of an action begins: the button below its list's filter.
-func BatchStart(list, action string) ui.Place {
+func BatchStart(list, action string) Place {
 	title, does := TextsOf(list).Title, wording.BatchActions[action][0]
-	return ui.Place{Path: "/" + list + "#batch-" + action, Icon: "layers", Label: text.Text{
+	return Place{Path: "/" + list + "#batch-" + action, Icon: "layers", Label: text.Text{
 		ZH: "新建批次：" + does.ZH + "（" + title.ZH + "）", EN: "New batch of " + title.EN + ": " + does.EN,
 	}}
 }
@@ -95,7 +95,7 @@ var (
 // Finds is what the search found; Found is nil for an empty text.
 type Finds struct {
 	Q           string
-	Pages, Acts []ui.Place
+	Pages, Acts []Place
 	*console.Found
 }
 
@@ -141,23 +141,23 @@ func supplierPath(code string) string { return "/suppliers/" + url.PathEscape(co
 const maxHits = 6
 
 // Palette are the lines of the palette.
-func (d Finds) Palette(p *ui.Page) (groups []ui.HitGroup) {
-	add := func(label text.Text, hits []ui.Hit) {
+func (d Finds) Palette(p *ui.Page) (groups []HitGroup) {
+	add := func(label text.Text, hits []Hit) {
 		if d.Q != "" && len(hits) > maxHits {
-			hits = append(hits[:maxHits:maxHits], ui.Hit{
+			hits = append(hits[:maxHits:maxHits], Hit{
 				Path: "/search?q=" + url.QueryEscape(d.Q), Icon: "search",
 				Label: p.T(tAllHits, ui.Count(int64(len(hits)))),
 			})
 		}
 		if len(hits) > 0 {
-			groups = append(groups, ui.HitGroup{Label: label, Hits: hits})
+			groups = append(groups, HitGroup{Label: label, Hits: hits})
 		}
 	}
 	if d.Found != nil {
 		add(text.Orders, d.orderHits(p))
 	}
-	add(tPagesFound, p.Hits(d.Pages))
-	add(tActsFound, p.Hits(d.Acts))
+	add(tPagesFound, hitsOf(p, d.Pages))
+	add(tActsFound, hitsOf(p, d.Acts))
 	if d.Found != nil {
 		add(text.Merchants, d.merchantHits(p))
 		add(text.Suppliers, d.supplierHits())
@@ -166,9 +166,9 @@ func (d Finds) Palette(p *ui.Page) (groups []ui.HitGroup) {
 	return groups
 }
 
-func (d Finds) orderHits(p *ui.Page) (all []ui.Hit) {
+func (d Finds) orderHits(p *ui.Page) (all []Hit) {
 	for _, o := range d.Orders {
-		all = append(all, ui.Hit{
+		all = append(all, Hit{
 			Path: string(link.Order(o.OrderNo)), Icon: "receipt-text", Label: o.OrderNo,
 			Detail: o.Merchant + " · " + ui.Amount(o.Amount, o.Currency) + " " + o.Currency + " · " +
 				p.T(ui.Look(ui.OrderStates, string(o.Status)).Label),
@@ -178,19 +178,19 @@ func (d Finds) orderHits(p *ui.Page) (all []ui.Hit) {
 }
 
 // amountHits is the list of orders with an amount, if the text can be one.
-func (d Finds) amountHits(p *ui.Page) (all []ui.Hit) {
+func (d Finds) amountHits(p *ui.Page) (all []Hit) {
 	if d.Amount {
-		all = append(all, ui.Hit{Path: ui.AmountLink(d.Q), Icon: "receipt-text", Label: p.T(tOfAmount, d.Q)})
+		all = append(all, Hit{Path: ui.AmountLink(d.Q), Icon: "receipt-text", Label: p.T(tOfAmount, d.Q)})
 	}
 	return all
 }
 
-func (d Finds) merchantHits(p *ui.Page) (all []ui.Hit) {
+func (d Finds) merchantHits(p *ui.Page) (all []Hit) {
 	for _, m := range d.Merchants {
-		all = append(all, ui.Hit{Path: "/merchants/" + url.PathEscape(m.Code), Icon: "store", Label: m.Code, Detail: m.Name})
+		all = append(all, Hit{Path: "/merchants/" + url.PathEscape(m.Code), Icon: "store", Label: m.Code, Detail: m.Name})
 	}
 	if len(all) == 1 {
-		all = append(all, ui.Hit{
+		all = append(all, Hit{
 			Path: merchantOrders(d.Merchants[0].Code), Icon: "receipt-text", Label: d.Merchants[0].Code,
 			Detail: p.T(tMerchantOrders),
 		})
@@ -198,16 +198,16 @@ func (d Finds) merchantHits(p *ui.Page) (all []ui.Hit) {
 	return all
 }
 
-func (d Finds) supplierHits() (all []ui.Hit) {
+func (d Finds) supplierHits() (all []Hit) {
 	for _, x := range d.Suppliers {
-		all = append(all, ui.Hit{Path: supplierPath(x.Code), Icon: "credit-card", Label: x.Code, Detail: x.Name})
+		all = append(all, Hit{Path: supplierPath(x.Code), Icon: "credit-card", Label: x.Code, Detail: x.Name})
 	}
 	return all
 }
 
-func (d Finds) exceptionHits(p *ui.Page) (all []ui.Hit) {
+func (d Finds) exceptionHits(p *ui.Page) (all []Hit) {
 	for _, x := range d.Exceptions {
-		all = append(all, ui.Hit{
+		all = append(all, Hit{
 			Path: string(link.Exception(x.ID)), Icon: "wrench", Label: p.T(ui.KindText(x.Kind)),
 			Detail: x.OrderNo + " · " + ui.Amount(x.Amount, x.Currency) + " " + x.Currency + " · " +
 				p.T(ui.ExceptionStateText(string(x.State))),

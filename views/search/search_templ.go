@@ -232,11 +232,11 @@ func Search(p *ui.Page, d Finds) templ.Component {
 					}
 				}
 			}
-			templ_7745c5c3_Err = found(p, tPagesFound, p.Hits(d.Pages)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = found(p, tPagesFound, hitsOf(p, d.Pages)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = found(p, tActsFound, p.Hits(d.Acts)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = found(p, tActsFound, hitsOf(p, d.Acts)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -255,7 +255,7 @@ func Search(p *ui.Page, d Finds) templ.Component {
 }
 
 // found are the lines of one kind.
-func found(p *ui.Page, label text.Text, hits []ui.Hit) templ.Component {
+func found(p *ui.Page, label text.Text, hits []Hit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -294,7 +294,7 @@ func found(p *ui.Page, label text.Text, hits []ui.Hit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.HitList(p, hits).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = hitList(p, hits).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

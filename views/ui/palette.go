@@ -1,64 +1,6 @@
 package ui
 
-import (
-	"slices"
-	"strings"
-
-	"backstop/internal/base/text"
-)
-
-// Place is a page, or an act, that is found by its name.
-type Place struct {
-	Path  string // of the page; with a fragment, of what it opens there
-	Icon  string
-	Label text.Text
-	// Press is a selector of the button, on every page, that carries out the act at once; "" = the
-	// page does.
-	Press string
-}
-
-// Matching returns the places whose names contain all words of a text, in any language. Those
-// that begin with it come first.
-func Matching(all []Place, q string) (found []Place) {
-	q = strings.ToLower(q)
-	var others []Place
-	for _, x := range all {
-		names := []string{strings.ToLower(x.Label.ZH), strings.ToLower(x.Label.EN)}
-		if slices.ContainsFunc(strings.Fields(q), func(word string) bool {
-			return !strings.Contains(names[0], word) &&
-				!strings.Contains(names[1], word)
-		}) {
-			continue
-		}
-		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, q) }) {
-			found = append(found, x)
-		} else {
-			others = append(others, x)
-		}
-	}
-	return append(found, others...)
-}
-
-// Hit is one line of what was found.
-type Hit struct {
-	Path, Icon    string
-	Label, Detail string
-	Press         string // see Place
-}
-
-// HitGroup is what was found of one kind.
-type HitGroup struct {
-	Label text.Text
-	Hits  []Hit
-}
-
-// Hits are places as lines.
-func (p *Page) Hits(places []Place) (all []Hit) {
-	for _, x := range places {
-		all = append(all, Hit{Path: x.Path, Icon: x.Icon, Label: p.T(x.Label), Press: x.Press})
-	}
-	return all
-}
+import "backstop/internal/base/text"
 
 // Texts of the palette.
 var (

@@ -33,7 +33,7 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 		return c.Redirect("/search?q="+url.QueryEscape(q), http.StatusSeeOther)
 	}
 	p := s.Page(c)
-	d := search.Finds{Q: q, Pages: ui.Matching(s.places(p.Role), q), Acts: ui.Matching(s.starts(p.Role), q)}
+	d := search.Finds{Q: q, Pages: search.Matching(s.places(p.Role), q), Acts: search.Matching(s.starts(p.Role), q)}
 	ctx, cancel := context.WithTimeout(context.Background(), s.listTime)
 	defer cancel()
 	if q != "" {
@@ -52,7 +52,7 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 		}
 	}
 	if palette {
-		return s.Render(c, http.StatusOK, ui.PaletteHits(p, d.Palette(p)))
+		return s.Render(c, http.StatusOK, search.PaletteHits(p, d.Palette(p)))
 	}
 	if q != "" {
 		if only := d.Only(); only != "" {
@@ -66,17 +66,17 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 }
 
 // places returns the pages with names that a role may open.
-func (s *handlers) places(role string) (all []ui.Place) {
+func (s *handlers) places(role string) (all []search.Place) {
 	for _, r := range s.Routes() {
 		if icon := r.Menu.Icon + r.Menu.Aside; icon != "" && s.Policy.Allows(role, r.Permission) {
-			all = append(all, ui.Place{Path: r.Path, Icon: icon, Label: r.Menu.Label})
+			all = append(all, search.Place{Path: r.Path, Icon: icon, Label: r.Menu.Label})
 		}
 	}
 	return all
 }
 
 // starts returns the acts that a role may begin.
-func (s *handlers) starts(role string) (all []ui.Place) {
+func (s *handlers) starts(role string) (all []search.Place) {
 	for _, x := range search.Starts {
 		permission := x.Permission
 		if x.Act != "" {
