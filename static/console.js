@@ -30,12 +30,9 @@ document.addEventListener("click", e => {
   if (e.target.closest("[data-print]")) print();
 });
 
-// A select of a filter applies itself.
+// A window of time that is chosen takes the place of a beginning.
 document.addEventListener("change", e => {
-  const select = e.target, form = select.form;
-  if (!select.matches("form.filters select")) return;
-  if (select.name === "window" && form.from) form.from.value = "";
-  form.requestSubmit();
+  if (e.target.matches(".filters [name=window]")) e.target.form.from.value = "";
 });
 
 // The query bar proposes how its text can go on; the arrows choose, Enter or Tab takes.

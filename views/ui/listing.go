@@ -212,6 +212,12 @@ func (l List) chips(p *Page) []Chip {
 	return all
 }
 
+// lastDay reports whether the list covers the last day, because nothing else was chosen: no chip says it.
+func (l List) lastDay() bool {
+	_, to := l.ends()
+	return !l.Window.Always && l.Window.Name == DayWindow && to == 0 && l.get("no") == "" && l.get("risk") == ""
+}
+
 func windowWord(name string) text.Text {
 	if i := slices.IndexFunc(Windows, func(w WindowChoice) bool { return w.Name == name }); i >= 0 {
 		return Windows[i].label

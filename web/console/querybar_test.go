@@ -288,7 +288,7 @@ func TestTheQueryBarInABrowser(t *testing.T) {
 			}
 			run(t, ctx, chromedp.SendKeys(input, "paid "), chromedp.WaitReady(`#proposals [data-text="status:paid merchant:"]`),
 				chromedp.SendKeys(input, "m1"), chromedp.SendKeys(input, kb.Enter), chromedp.WaitReady(".chips .chip"),
-				chromedp.Location(&at), chromedp.Text(".chips", &chips))
+				chromedp.Location(&at), chromedp.TextContent(".chips", &chips))
 			if !strings.HasSuffix(at, "/orders?merchant=m1&status=paid") || !strings.Contains(chips, "m1") {
 				t.Errorf("%s, %s: at %s with %q", size.name, lang, at, chips)
 			}
