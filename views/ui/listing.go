@@ -48,8 +48,10 @@ type List struct {
 	Problems []list.Problem
 	// Anything reports whether the list has any row at all, filtered out or not.
 	Anything bool
-	Bars     []console.Bar // what happened over the window; none = it is not known
-	Views    *ViewBar      // nil = the list has no views
+	// Droppable are the words of the filters without which, each dropped alone, the list has rows.
+	Droppable []string
+	Bars      []console.Bar // what happened over the window; none = it is not known
+	Views     *ViewBar      // nil = the list has no views
 }
 
 // ExportColumn is a column that an export may leave out.
@@ -183,13 +185,13 @@ func (w Window) Span() time.Duration { return time.Duration(w.To-w.From) * time.
 
 // Chip is one filter that is set, and the list without it.
 type Chip struct {
-	Label, Value, Without string
+	Word, Label, Value, Without string
 }
 
 // chips are the filters that are set.
 func (l List) chips(p *Page) []Chip {
 	var all []Chip
-	add := func(name, label, value string) { all = append(all, Chip{label, value, l.with(name, "")}) }
+	add := func(name, label, value string) { all = append(all, Chip{name, label, value, l.with(name, "")}) }
 	for _, f := range l.Spec.Fields {
 		if value := l.get(f.Word); value != "" {
 			field := l.Field(f.Word)
@@ -210,6 +212,15 @@ func (l List) chips(p *Page) []Chip {
 		add("to", p.T(tUntilChip), p.Full(to))
 	}
 	return all
+}
+
+// toDrop are the filters without which, each alone, there are rows; all filters if there is none.
+func (l List) toDrop(p *Page) ([]Chip, text.Text) {
+	all := l.chips(p)
+	if len(l.Droppable) == 0 {
+		return all, tNoMatchHow
+	}
+	return slices.DeleteFunc(all, func(c Chip) bool { return !slices.Contains(l.Droppable, c.Word) }), tNoMatchDrop
 }
 
 // lastDay reports whether the list covers the last day, because nothing else was chosen: no chip says it.
@@ -325,7 +336,8 @@ var (
 	tOlder         = text.Text{ZH: "下一页", EN: "Older"}
 	tPerPage       = text.Text{ZH: "每页 %d 条，新的在前", EN: "%d per page, newest first"}
 	tNoMatch       = text.Text{ZH: "没有符合条件的记录", EN: "Nothing matches"}
-	tNoMatchHow    = text.Text{ZH: "去掉一个筛选条件再试：", EN: "Remove a filter and try again:"}
+	tNoMatchHow    = text.Text{ZH: "去掉任何一个条件也没有记录：", EN: "Removing any one of these shows no rows either:"}
+	tNoMatchDrop   = text.Text{ZH: "去掉下面的条件就有记录：", EN: "Rows appear without:"}
 	tNoMore        = text.Text{ZH: "没有更多记录", EN: "No more rows"}
 	tNoMoreHow     = text.Text{ZH: "没有更早的记录。", EN: "There are no older rows."}
 	tWindow1h      = text.Text{ZH: "最近 1 小时", EN: "Last hour"}

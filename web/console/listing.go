@@ -248,8 +248,38 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 			return v, err
 		}
 	}
+	if v.Empty && v.First && v.Anything {
+		if v.Droppable, err = l.droppable(ctx); err != nil {
+			return v, err
+		}
+	}
 	v.Suggested, err = l.filter.Spec.Suggestions(ctx, l.s.DB.Lists)
 	return v, err
+}
+
+// dropTime bounds the search for filters to drop: an empty list is shown without it too.
+const dropTime = 500 * time.Millisecond
+
+// droppable returns the filters of the address without which, each dropped alone, the list has rows.
+func (l *listing) droppable(ctx context.Context) (words []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dropTime)
+	defer cancel()
+	for i, t := range l.filter.Terms {
+		if l.query.Values.Get(t.Word) == "" {
+			continue // of the path
+		}
+		q := l.filter
+		q.Terms = slices.Delete(slices.Clone(q.Terms), i, i+1)
+		switch n, _, err := q.Count(ctx, l.s.DB, l.span, 1); {
+		case ctx.Err() != nil:
+			return words, nil
+		case err != nil:
+			return nil, err
+		case n > 0:
+			words = append(words, t.Word)
+		}
+	}
+	return words, nil
 }
 
 // cursorMAC is how many bytes of the MAC a cursor contains: 96 bits cannot be guessed, and URLs

@@ -2,6 +2,8 @@ package console
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,32 @@ func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
 	change(t, h.DB, "UPDATE exceptions SET state = 'resolved'")
 	for _, path := range []string{"/exceptions?lang=en&state=needs", "/exceptions?lang=en&risk=mismatch", "/orders?lang=en&risk=stuck"} {
 		holds(path, "All clear")
+	}
+}
+
+func TestAnEmptyListNamesTheFilterToDrop(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	cookie := h.SignIn(t, access.Viewer)
+	seed(t, h.DB)
+	drops := func(query string) []string {
+		_, empty, _ := strings.Cut(h.Page(t, cookie, "/orders?lang=en&"+query).Body, "Rows appear without:")
+		empty, _, _ = strings.Cut(empty, "</section>")
+		var words []string
+		for _, m := range regexp.MustCompile(`aria-label="Remove the filter ([^:]+):`).FindAllStringSubmatch(empty, -1) {
+			words = append(words, m[1])
+		}
+		return words
+	}
+	for query, want := range map[string][]string{
+		"status=failed&merchant=m1":              {"State"},
+		"status=paid&merchant=nobody":            {"Merchant"},
+		"status=failed&merchant=nobody":          nil,
+		"status=paid&merchant=m1&amount=1234567": {"Amount"},
+	} {
+		if got := drops(query); !slices.Equal(got, want) {
+			t.Errorf("%s: drop one of %q, want %q", query, got, want)
+		}
 	}
 }
 
