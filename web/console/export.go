@@ -1,11 +1,12 @@
 package console
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 
 	"backstop/internal/audit"
 	"backstop/internal/base/sheet"
+	"backstop/internal/base/text"
 	"backstop/internal/list"
 	"backstop/views/ui"
 	"backstop/web"
@@ -91,11 +92,33 @@ func fits(l *listing, span list.Slice) error {
 		return slow(ctx, err)
 	}
 	if n == sheet.MaxRows && more {
-		return web.InvalidField("format",
-			fmt.Sprintf("the list has more than the %d rows that an XLSX file can hold: export CSV, or narrow the filter", sheet.MaxRows))
+		return tooLong(l)
 	}
 	return nil
 }
+
+// tooLong says how to split a list that is longer than an XLSX file: at the middle of its time, or by
+// month where it begins with the oldest row.
+func tooLong(l *listing) error {
+	rows := ui.Count(sheet.MaxRows)
+	if l.span.From == 0 {
+		return web.Invalid("format", tTooLong, rows)
+	}
+	end := cmp.Or(l.span.To, l.p.Now.UnixMicro())
+	middle := l.p.At(l.span.From + (end-l.span.From)/2).Format("2006-01-02T15:04")
+	return web.Invalid("format", tTooLongHalf, rows, middle)
+}
+
+var (
+	tTooLong = text.Text{
+		ZH: "超过 XLSX 文件的上限 %s 行：请导出 CSV（没有上限），或用“从”和“到”按月分段导出",
+		EN: "the list has more than the %s rows of an XLSX file: export CSV, which has no limit, or one month at a time with From and Until",
+	}
+	tTooLongHalf = text.Text{
+		ZH: "超过 XLSX 文件的上限 %[1]s 行：请导出 CSV（没有上限），或分两段导出：到 %[2]s 为止，再从 %[2]s 起",
+		EN: "the list has more than the %[1]s rows of an XLSX file: export CSV, which has no limit, or two halves: until %[2]s, and from %[2]s",
+	}
+)
 
 // exported is a table to be exported.
 type exported[T any] struct {

@@ -11,12 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/money"
+	"backstop/internal/list"
+	"backstop/views/ui"
 	"backstop/web"
 )
 
@@ -275,5 +278,18 @@ func TestEveryListExports(t *testing.T) {
 		if page := h.Page(t, cookie, path).Body; !strings.Contains(page, `id="export"`) {
 			t.Errorf("%s does not offer its export", path)
 		}
+	}
+}
+
+// A list that is longer than an XLSX file says where to split it.
+func TestAnExportOverTheLimitSaysHowToSplitIt(t *testing.T) {
+	t.Parallel()
+	from := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	l := &listing{p: &ui.Page{Zone: time.UTC, Now: from.AddDate(0, 0, 20)}, span: list.Slice{From: from.UnixMicro()}}
+	for _, want := range []string{"until 2026-11-11T00:00, and from 2026-11-11T00:00", "one month at a time"} {
+		if err := tooLong(l); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "1,048,575") {
+			t.Errorf("%v: want %q", err, want)
+		}
+		l.span.From = 0
 	}
 }
