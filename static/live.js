@@ -125,7 +125,7 @@
     const query = new URL(head.dataset.live, location.href).search;
     try {
       if (words) await renew();
-      const panels = words ? [] : head.dataset.poll ? [head.dataset.poll] : ["risk", "todo", "outcomes", "merchants-health", "queues"].map(p => "/_/" + p);
+      const panels = words ? [] : head.dataset.poll ? [head.dataset.poll] : ["attention", "risk", "outcomes", "merchants-health", "queues"].map(p => "/_/" + p);
       for (const panel of panels) {
         const answer = await fetch(panel + query, { headers: { "HX-Request": "true" } });
         if (answer.status === 401) { location.href = "/login"; return; }

@@ -132,12 +132,15 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 		p.Menu = append(p.Menu, ui.MenuItem{
 			Path: r.Path, Icon: r.Menu.Icon, Label: r.Menu.Label, Count: waiting[r.Path].N, More: waiting[r.Path].More,
 			Rows:    waitingRows[r.Path],
-			Current: r.Path == c.Path() || r.Path != "/" && strings.HasPrefix(c.Path(), r.Path+"/"),
+			Current: r.Path == c.Path() || strings.HasPrefix(c.Path(), cmp.Or(below[r.Path], r.Path+"/")),
 		})
 	}
 	p.Paused = s.paused(c.Path(), op)
 	return p
 }
+
+// below is where pages are that belong to a page of the navigation and are not under its path.
+var below = map[string]string{"/": "/attention/"}
 
 // pausedOn are the pages, with those below them, whose rows do not move while a queue is paused.
 var pausedOn = map[string][]string{

@@ -24,7 +24,7 @@ const (
 // leads to.
 var waitingRows = map[string]string{
 	"/exceptions": "/exceptions?state=needs", "/compensations": "/compensations?state=dead", "/approvals": string(link.YourApprovals),
-	"/attention": "/attention?matter=incident#now-title",
+	"/": "/?matter=incident#now-title",
 }
 
 // waiting keeps what waits for operators: one query serves the pages of all of them.
@@ -58,7 +58,7 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 		"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": {N: mine.Count, More: mine.More},
 	}
 	if w.s.Policy.Allows(op.Role, access.HandleAlerts) {
-		counts["/attention"] = now.Incidents
+		counts["/"] = now.Incidents
 	}
 	return counts
 }

@@ -58,6 +58,9 @@ func (f AttentionFilter) Values() url.Values {
 	return v
 }
 
+// Any reports whether anything is filtered.
+func (f AttentionFilter) Any() bool { return f.Text+f.Matter+f.Who != "" }
+
 // keeps reports whether the filter chooses a line; title is how the line is called.
 func (f AttentionFilter) keeps(t Todo, title func(Todo) string) bool {
 	assignee := t.Assignee()

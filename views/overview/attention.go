@@ -27,14 +27,6 @@ type AttentionData struct {
 	Alerts bool // the viewer may read alerts
 }
 
-// live is where the list is kept current.
-func (d AttentionData) live(p *ui.Page) string {
-	v := d.Filter.Values()
-	v.Set("topics", "attention")
-	v.Set("lang", p.Language)
-	return "/_/live?" + v.Encode()
-}
-
 // NewAttention is what the viewer sees of what was read.
 func NewAttention(p *ui.Page, a console.Attention, v console.Viewer, f console.AttentionFilter) AttentionData {
 	title := func(t console.Todo) string { return attentionLook(p, t).title }
@@ -43,7 +35,7 @@ func NewAttention(p *ui.Page, a console.Attention, v console.Viewer, f console.A
 
 // nowRows is where the lines are that need an operator now.
 func (d AttentionData) nowRows() string {
-	return strings.TrimSuffix("/attention?"+d.Filter.Values().Encode(), "?") + "#now-title"
+	return strings.TrimSuffix("/?"+d.Filter.Values().Encode(), "?") + "#now-title"
 }
 
 // empty reports whether no line is shown.
@@ -51,9 +43,29 @@ func (d AttentionData) empty() bool {
 	return len(d.Now)+len(d.InHand)+len(d.Snoozed)+len(d.Ended) == 0
 }
 
-// exports is the list as its export menu needs it.
-func (d AttentionData) exports(p *ui.Page) ui.List {
-	return ui.List{Query: ui.Query{Path: "/attention", Values: d.Filter.Values()}}.Listed(p, ui.Headings(AttentionColumns), nil)
+// maxLines bounds the lines of the page; the filter and the export have all of them.
+const maxLines = 100
+
+// chips are the filters that are set.
+func (d AttentionData) chips(p *ui.Page) (all []ui.Chip) {
+	values := map[string]string{"text": d.Filter.Text, "matter": p.T(matterWords[d.Filter.Matter]), "who": p.T(text.Unassigned)}
+	if d.Filter.Who == console.Mine {
+		values["who"] = p.T(tAssignedMe)
+	}
+	for _, f := range []struct {
+		word  string
+		label text.Text
+	}{{"text", tContains}, {"matter", text.Kind}, {"who", text.Assignee}} {
+		v := d.Filter.Values()
+		if !v.Has(f.word) {
+			continue
+		}
+		v.Del(f.word)
+		all = append(all, ui.Chip{
+			Word: f.word, Label: p.T(f.label), Value: values[f.word], Without: strings.TrimSuffix("/?"+v.Encode(), "?"),
+		})
+	}
+	return all
 }
 
 // AttentionRow is a line of the exported list: one for each of its currencies.
@@ -183,7 +195,7 @@ type IncidentData struct {
 // IncidentPage is one incident: what it holds up, what happened and what may be done.
 func IncidentPage(p *ui.Page, x IncidentData) templ.Component {
 	d := ui.Detail{
-		List: ui.Link{Href: "/attention", Label: text.Attention}, Notices: []templ.Component{panel.Did(p, x.Did)},
+		List: ui.Link{Href: "/", Label: tNeedsYou}, Notices: []templ.Component{panel.Did(p, x.Did)},
 		Title: titleOf(p, x.Incident.Rule), State: ui.Look(ui.IncidentStates, x.State),
 		About: []ui.Fact{
 			ui.TextFact(text.Text{}, "", wording.AlertSubject(p, x.Subject)), ui.TimeFact(text.Text{}, &x.OpenedAt),
@@ -321,7 +333,7 @@ func rowsOf(t console.Todo) (templ.SafeURL, text.Text) {
 	case alert.QueueForecast, alert.RateForecast:
 		return "/analytics", text.Analytics
 	}
-	return "/", text.Overview
+	return "/", text.Today
 }
 
 // advice is what to do about incidents of a rule, and the chapter of the runbook.
@@ -446,6 +458,7 @@ var (
 	tAssignedMe     = text.Text{ZH: "我", EN: "Me"}
 	tFilteredOut    = text.Text{ZH: "没有符合筛选条件的事项", EN: "Nothing matches the filter"}
 	tFilteredOutHow = text.Text{ZH: "筛选隐藏了 %s 项", EN: "Lines that the filter hides: %s"}
+	tLinesMore      = text.Text{ZH: "另有 %s%s 项：请筛选，或导出全部", EN: "%s%s more: filter them, or export all"}
 	tShowAll        = text.Text{ZH: "显示全部", EN: "Show all"}
 	tAlertRules     = text.Text{ZH: "规则和消息", EN: "Rules and messages"}
 	tInHandNow      = text.Text{ZH: "已有人处理", EN: "Being worked on"}

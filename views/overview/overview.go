@@ -1,5 +1,5 @@
-// Package overview draws how things are now: the overview, what needs attention, the queues, the
-// runbook and the first steps.
+// Package overview draws how things are now: today, incidents, the queues, the runbook and the first
+// steps.
 package overview
 
 import (
@@ -14,13 +14,29 @@ import (
 	"github.com/a-h/templ"
 )
 
-// OverviewData is what the overview shows.
-type OverviewData struct {
+// TodayData is what the first page shows.
+type TodayData struct {
 	Range  console.Range
-	Read   time.Time // when the oldest of the figures were read
+	Filter console.AttentionFilter // of what needs an operator; set, nothing else is shown
+	Read   time.Time               // when the oldest of the figures were read
 	System System
-	// The panels.
-	Guide, Risk, Todo, Outcomes, Health, Suppliers, Queues templ.Component
+	Panels map[string]templ.Component // by name
+}
+
+// live is where the page is kept current, and what is read where that does not get through.
+func (d TodayData) live(p *ui.Page) (stream, poll string) {
+	if !d.Filter.Any() {
+		return "/_/live?range=" + d.Range.Name + "&lang=" + p.Language, ""
+	}
+	v := d.Filter.Values()
+	v.Set("topics", "attention")
+	v.Set("lang", p.Language)
+	return "/_/live?" + v.Encode(), "/_/attention"
+}
+
+// exports is what needs an operator, as its export menu needs it.
+func (d TodayData) exports(p *ui.Page) ui.List {
+	return ui.List{Query: ui.Query{Path: "/", Values: d.Filter.Values()}}.Listed(p, ui.Headings(AttentionColumns), nil)
 }
 
 // System is what the installation runs on.
@@ -129,15 +145,14 @@ func ageOf(p *ui.Page, us int64) string {
 
 // Texts of this page.
 var (
-	tMoneyOverview = text.Text{ZH: "资金与通知总览", EN: "Money and delivery overview"}
-	tSecondsN      = text.Text{ZH: "%s 秒", EN: "%s s"}
-	tMinutesN      = text.Text{ZH: "%s 分钟", EN: "%s min"}
-	tHoursN        = text.Text{ZH: "%s 小时", EN: "%s h"}
-	tDaysN         = text.Text{ZH: "%s 天", EN: "%s d"}
-	tLate          = text.Text{ZH: "偏慢", EN: "Late"}
-	tIdle          = text.Text{ZH: "空闲", EN: "Idle"}
-	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs in-process, for development only"}
-	tMiniWarnHow   = text.Text{
+	tSecondsN    = text.Text{ZH: "%s 秒", EN: "%s s"}
+	tMinutesN    = text.Text{ZH: "%s 分钟", EN: "%s min"}
+	tHoursN      = text.Text{ZH: "%s 小时", EN: "%s h"}
+	tDaysN       = text.Text{ZH: "%s 天", EN: "%s d"}
+	tLate        = text.Text{ZH: "偏慢", EN: "Late"}
+	tIdle        = text.Text{ZH: "空闲", EN: "Idle"}
+	tMiniWarn    = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs in-process, for development only"}
+	tMiniWarnHow = text.Text{
 		ZH: "没有找到 redis-server。进程内的替代实现较慢，重启后不保留任务（数据库中的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。",
 		EN: "No redis-server was found. The in-process replacement is slow and keeps no tasks across restarts (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL.",
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/a-h/templ"
 )
 
-// todoLines is how many lines the overview shows: as many as fit beside the chart.
-const todoLines = 6
-
 // todoLine is how a line of the to-do list looks.
 type todoLine struct {
 	icon, title, note string
@@ -63,11 +60,9 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 var (
 	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
 	tLook          = text.Text{ZH: "查看", EN: "Open"}
-	tAllAttention  = text.Text{ZH: "全部", EN: "All"}
 	tTodoUnreached = text.Text{ZH: "渠道 %s 已熔断，查单暂停", EN: "Supplier %s cannot be reached: its breaker is open"}
 	tTodoAwaits    = text.Text{ZH: "%s 笔订单等待查单", EN: "%s orders wait for its answer"}
 	tTodoApprovals = text.Text{ZH: "%s 项待您复核", EN: "Proposals that wait for you: %s"}
-	tTodoAll       = text.Text{ZH: "查看全部 %s%s 项", EN: "Show all %s%s"}
 	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
 	tTodoParked    = text.Text{ZH: "未通知订单 %s 笔", EN: "orders not notified: %s"}
 	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}

@@ -209,5 +209,5 @@ var (
 	tErrRoles   = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may do this: %s"}
 	tErrField   = text.Text{ZH: "有问题的一项：%s", EN: "Invalid field: %s"}
 	tErrRequest = text.Text{ZH: "请求号", EN: "Request ID"}
-	tErrBack    = text.Text{ZH: "回到概览", EN: "Back to the overview"}
+	tErrBack    = text.Text{ZH: "回到今天", EN: "Back to today"}
 )

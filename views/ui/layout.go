@@ -14,7 +14,7 @@ type section struct {
 
 // sections are the navigation: what a day's work is made of. Every page of it belongs to one.
 var sections = []section{
-	{"layout-dashboard", text.Text{ZH: "今天", EN: "Today"}, []string{"/", "/attention", "/reports"}},
+	{"layout-dashboard", text.Today, []string{"/", "/reports"}},
 	{
 		"receipt-text",
 		text.Text{ZH: "交易", EN: "Trade"},

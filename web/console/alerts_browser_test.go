@@ -24,8 +24,7 @@ func TestAlertsInABrowser(t *testing.T) {
 	}
 	h.walk(t, access.Admin, "main",
 		namedPage{name: "alerts", path: "/alerts"}, namedPage{name: "alerts-rule", path: "/alerts?rule=success_rate"},
-		namedPage{name: "attention", path: "/attention"},
-		namedPage{name: "attention-none", path: "/attention?text=nothing+like+it&matter=approvals"},
+		namedPage{name: "attention-none", path: "/?text=nothing+like+it&matter=approvals"},
 		namedPage{name: "queues", path: "/queues"}, namedPage{name: "queue", path: "/queues/compensate"},
 		namedPage{name: "incident", path: "/attention/1"}, namedPage{name: "incident-snoozed", path: "/attention/6"})
 	ctx, said := newBrowser(t, h.Addr)
@@ -52,8 +51,7 @@ func TestAnIncidentIsHandledOnAPhone(t *testing.T) {
 	base := "http://" + h.Addr
 	run(t, ctx, emulation.SetDeviceMetricsOverride(390, 844, 1, true), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
 	said.take()
-	run(t, ctx, chromedp.WaitReady(`#todo a[href="/attention"]`), focus(`#todo header a[href="/attention"]`), chromedp.KeyEvent(kb.Enter),
-		at("/attention"),
+	run(t, ctx, chromedp.WaitReady(`#attention a[href="/attention/1"]`),
 		focus(`a[href="/attention/1"]`), chromedp.KeyEvent(kb.Enter), at("/attention/1"),
 		focus(`[data-open="#acknowledge"]`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#acknowledge-reason:focus",
 			chromedp.ByQuery), chromedp.KeyEvent("adding a worker"),

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"backstop/internal/access"
@@ -19,12 +20,13 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// attentionTopic is the live list of what needs an operator; of is its filter.
+// attentionTopic is the live list of what needs an operator; of is its filter, or the range of the
+// whole page.
 const attentionTopic = "attention"
 
 func (s *handlers) attentionTopic() topic {
 	return topic{
-		Name: attentionTopic, Every: 2 * time.Second, Ranged: true, Asked: true,
+		Name: attentionTopic, Every: 2 * time.Second, Ranged: true,
 		Read: func(ctx context.Context, of string) (drawing, error) {
 			a, err := s.Console.Attention(ctx)
 			if err != nil {
@@ -64,29 +66,20 @@ func attentionFilterOf(of string) console.AttentionFilter {
 	return console.AttentionFilter{Text: v.Get("text"), Matter: v.Get("matter"), Who: v.Get("who"), Viewer: v.Get("viewer")}
 }
 
-// attentionPage shows what needs an operator, the most money first; for ?format=, as a file.
-func (s *handlers) attentionPage(c *fiber.Ctx) error {
+// toToday redirects from where what needs an operator was a page of its own. What today cannot
+// use is dropped.
+func toToday(c *fiber.Ctx) error {
 	f, err := readAttention(c)
 	if err != nil {
-		return err
+		f = console.AttentionFilter{}
 	}
-	format, err := web.ReadFormat(c)
-	if err != nil {
-		return err
+	v := f.Values()
+	for _, name := range []string{"format", "columns", "lang"} {
+		if value := c.Query(name); value != "" && web.IsStorable(value) {
+			v.Set(name, value)
+		}
 	}
-	p := s.Page(c)
-	a, err := s.Console.Attention(c.UserContext())
-	if err != nil {
-		return err
-	}
-	d := overview.NewAttention(p, a, s.viewer(p), f)
-	if format == "" {
-		p.Live = true
-		return s.Render(c, http.StatusOK, overview.AttentionPage(p, d))
-	}
-	return exportRead(s, c, exported[overview.AttentionRow]{
-		format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: overview.AttentionColumns,
-	}, d.Rows())
+	return c.Redirect(strings.TrimSuffix("/?"+v.Encode(), "?"), http.StatusSeeOther)
 }
 
 // attentionList returns the list to a script, and redirects any other request to the page.
@@ -96,11 +89,11 @@ func (s *handlers) attentionList(c *fiber.Ctx) error {
 		return err
 	}
 	if !web.IsFragment(c) {
-		to := "/attention"
-		if v := f.Values(); len(v) > 0 {
-			to += "?" + v.Encode()
+		v := f.Values()
+		if !f.Any() {
+			v.Set("range", console.RangeOf(c.Query("range")).Name)
 		}
-		return c.Redirect(to, http.StatusSeeOther)
+		return c.Redirect("/?"+v.Encode(), http.StatusSeeOther)
 	}
 	draw, at, err := s.live.Get(s.attentionTopic(), attentionOf(f))
 	if err != nil {

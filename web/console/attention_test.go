@@ -18,11 +18,13 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	change(t, h.DB,
 		"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
 			" VALUES (9, 'late_payment', 'open', 0, 0, 0, '', 't9', 500000, 'CNY', '{}', 1, 1)")
-	page := h.Page(t, h.SignIn(t, access.Ops), "/attention?lang=en")
+	page := h.Page(t, h.SignIn(t, access.Ops), "/?lang=en")
 	if page.Status != http.StatusOK {
 		t.Fatal(page.Status)
 	}
-	links := regexp.MustCompile(`<a class="btn sm" href="([^"]+)"`).FindAllStringSubmatch(page.Body, -1)
+	_, list, _ := strings.Cut(page.Body, `id="attention"`)
+	list, _, _ = strings.Cut(list, "</section>")
+	links := regexp.MustCompile(`<a class="btn sm" href="([^"]+)"`).FindAllStringSubmatch(list, -1)
 	var got []string
 	for _, l := range links {
 		got = append(got, strings.ReplaceAll(l[1], "&amp;", "&"))
@@ -43,11 +45,11 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	if strings.Contains(page.Body, "<img src=x") {
 		t.Error("something of outside is not text")
 	}
-	if !regexp.MustCompile(`href="/attention"[^>]*>(?s:.{0,300})<b class="count[^>]*>3</b>`).MatchString(
+	if !regexp.MustCompile(`class="nav" href="/"[^>]*>(?s:.{0,300})<b class="count[^>]*>3</b>`).MatchString(
 		page.Body) { // open, neither acknowledged nor snoozed
 		t.Error("the navigation does not count the open incidents")
 	}
-	finance := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en").Body
+	finance := h.Page(t, h.SignIn(t, access.Finance), "/?lang=en").Body
 	if !strings.Contains(finance, "/exceptions?kind=late_payment") || strings.Contains(finance, "/attention/") {
 		t.Error("who may not read alerts sees incidents, or not the rest")
 	}
@@ -78,11 +80,11 @@ func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
 		"matter=incident&who=me":      "/attention/5",
 		"who=nobody&text=late":        exceptions,
 		"text=the.ops":                "/attention/5",
-		"text=no+such+thing":          "/attention",
-		"matter=approvals":            "/attention",
-		"matter=exceptions&text=1.00": "/attention",
+		"text=no+such+thing":          "/",
+		"matter=approvals":            "/",
+		"matter=exceptions&text=1.00": "/",
 	} {
-		page := h.Page(t, ops, "/attention?lang=en&"+query)
+		page := h.Page(t, ops, "/?lang=en&"+query)
 		if got := strings.Join(linksOf(page.Body), " "); page.Status != http.StatusOK || got != want {
 			t.Errorf("%s: %d %q, want %q", query, page.Status, got, want)
 		}
@@ -92,29 +94,41 @@ func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
 			t.Errorf("%s alone: %d %q, want %q", query, part.Status, got, want)
 		}
 	}
-	if got := h.Page(t, ops, "/_/attention?who=me").Header.Get("Location"); got != "/attention?who=me" {
+	if got := h.Page(t, ops, "/_/attention?who=me").Header.Get("Location"); got != "/?who=me" {
 		t.Errorf("the list by its address leads to %q", got)
 	}
+	for query, want := range map[string]string{
+		"":                                   "/",
+		"matter=incident&who=me&range=7d":    "/?matter=incident&who=me",
+		"format=csv&columns=title&cursor=no": "/?columns=title&format=csv",
+		"matter=nothing&who=me":              "/",
+		"text=%00":                           "/",
+		"columns=%00&q=%ff":                  "/",
+	} {
+		if got := h.Page(t, ops, "/attention?"+query); got.Status != http.StatusSeeOther || got.Header.Get("Location") != want {
+			t.Errorf("the old address with %q: %d %q, want %q", query, got.Status, got.Header.Get("Location"), want)
+		}
+	}
 	for _, query := range []string{"matter=nothing", "who=li", "text=%00", "format=pdf"} {
-		if got := h.Page(t, ops, "/attention?"+query); got.Status != http.StatusUnprocessableEntity {
+		if got := h.Page(t, ops, "/?"+query); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d", query, got.Status)
 		}
 	}
-	file := h.Page(t, ops, "/attention?lang=en&format=csv").Body
+	file := h.Page(t, ops, "/?lang=en&format=csv").Body
 	for _, want := range []string{"Late payment: 1", "5000.00", "239.88", "1000000", "Acknowledged", "the.ops"} {
 		if !strings.Contains(file, want) {
 			t.Errorf("the file lacks %q:\n%s", want, file)
 		}
 	}
-	if file := h.Page(t, ops, "/attention?lang=en&format=csv&matter=exceptions&columns=title,currency,amount").Body; strings.Contains(file,
+	if file := h.Page(t, ops, "/?lang=en&format=csv&matter=exceptions&columns=title,currency,amount").Body; strings.Contains(file,
 		"239.88") || !strings.Contains(file, "Late payment: 1,CNY,5000.00") {
 		t.Errorf("the filtered file:\n%s", file)
 	}
-	if file := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en&format=csv").Body; strings.Contains(file, "239.88") ||
+	if file := h.Page(t, h.SignIn(t, access.Finance), "/?lang=en&format=csv").Body; strings.Contains(file, "239.88") ||
 		!strings.Contains(file, "Late payment: 1") {
 		t.Errorf("the file of one who may not read alerts:\n%s", file)
 	}
-	if got := h.Call(t, http.MethodGet, "/attention?format=csv", "", "Cookie", ops, "Sec-Fetch-Site",
+	if got := h.Call(t, http.MethodGet, "/?format=csv", "", "Cookie", ops, "Sec-Fetch-Site",
 		"cross-site"); got.Status != http.StatusForbidden {
 		t.Errorf("another site exports: %d", got.Status)
 	}
@@ -124,7 +138,7 @@ func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
 	}
 }
 
-// The list is kept current with its filter, and other pages are not sent it.
+// The list is kept current with its filter.
 func TestWhatNeedsAttentionIsLive(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -144,8 +158,8 @@ func TestWhatNeedsAttentionIsLive(t *testing.T) {
 	}
 	change(t, h.DB, "UPDATE incidents SET assignee = 'the.ops' WHERE id = 5")
 	mine.Until(t, "/attention/5")
-	if e := h.watch(t, ops, "/_/live?lang=en").Next(t); strings.Contains(e.Data, `id="attention"`) {
-		t.Error("the overview is sent the list")
+	if e := h.watch(t, ops, "/_/live?lang=en").Next(t); !strings.Contains(e.Data, "/attention/1") || !strings.Contains(e.Data, `id="risk"`) {
+		t.Error("the whole page is not sent the list, or nothing else")
 	}
 	if got := h.watch(t, ops, "/_/live?topics=attention&who=li").Status; got != http.StatusUnprocessableEntity {
 		t.Errorf("with a wrong filter: %d", got)

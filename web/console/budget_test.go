@@ -247,7 +247,7 @@ func (h *harness) pages(t *testing.T, cookie string, budget time.Duration) []pag
 		{"/merchants", budget},
 		{"/merchants/m7", budget},
 		{"/reports", budget},
-		{"/attention", budget},
+		{"/?matter=incident", budget},
 		{"/queues", budget},
 		{"/queues/notify", budget},
 		{"/accounts", budget},

@@ -53,7 +53,7 @@ func TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard(t *testing.T) {
 	const proposal = `location.pathname.startsWith("/approvals/apr_") && ` + whole
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1200, 1, false))
 	comes("xu")
-	step(tabTo(`#todo a[href="/exceptions?kind=amount_mismatch&state=needs"]`), chromedp.KeyEvent(kb.Enter), at("/exceptions"))
+	step(tabTo(`#attention a[href="/exceptions?kind=amount_mismatch&state=needs"]`), chromedp.KeyEvent(kb.Enter), at("/exceptions"))
 	step(tabTo(`tr[data-row] a[href="`+wrong+`"]`), chromedp.KeyEvent(kb.Enter), at(wrong))
 	reads("12.300", "12.345")
 	step(tabTo("#decide-accept_amount > summary"), chromedp.KeyEvent(kb.Enter), tabTo("#accept_amount-amount"), chromedp.KeyEvent("12.300"))
@@ -65,8 +65,8 @@ func TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard(t *testing.T) {
 	}
 	steps = 0
 	comes("bo")
-	step(becomes(`document.querySelector('#todo a[href="/approvals#yours"]') !== null`),
-		tabTo(`#todo a[href="/approvals#yours"]`), chromedp.KeyEvent(kb.Enter), at("/approvals"))
+	step(becomes(`document.querySelector('#attention a[href="/approvals#yours"]') !== null`),
+		tabTo(`#attention a[href="/approvals#yours"]`), chromedp.KeyEvent(kb.Enter), at("/approvals"))
 	step(tabTo(`tr[data-row] a[href^="/approvals/apr_"]`), chromedp.KeyEvent(kb.Enter), becomes(proposal))
 	reads("12.300", "the merchant agrees to it")
 	step(tabTo("#approve-reason"), chromedp.KeyEvent("compared with their console"))
@@ -151,7 +151,7 @@ func TestABreakerIsSeenUnderstoodAndClosedByKeyboard(t *testing.T) {
 	looks("en", "dark", "/")
 	steps := 0
 	step := func(actions ...chromedp.Action) { t.Helper(); steps++; do(actions...) }
-	const link, panel = `#todo a[href="/merchants/m1"]`, `section[aria-labelledby="breaker-title"]`
+	const link, panel = `#attention a[href="/merchants/m1"]`, `section[aria-labelledby="breaker-title"]`
 	var why, told string
 	step(tabTo(link), chromedp.KeyEvent(kb.Enter), at("/merchants/m1"), chromedp.Text(panel, &why))
 	if !strings.Contains(why, "failures in a row: 5") {

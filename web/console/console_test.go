@@ -226,8 +226,7 @@ func (h *harness) details(t *testing.T) []namedPage {
 var allPages = []namedPage{
 	{"overview", "/", "3,499.00"},
 	{"guide", "/guide", "kind: sortedparams"},
-	{"attention", "/attention", "12.300"},
-	{"attention-filtered", "/attention?matter=exceptions", "12.300"},
+	{"attention-filtered", "/?matter=exceptions", "12.300"},
 	{"runbook", "/runbook", "pg_wal"},
 	{"orders", "/orders", "GX-88210477"},
 	{"order", "/orders/2026112000000001", "SKU-77120"},

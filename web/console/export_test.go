@@ -263,7 +263,7 @@ func TestEveryListExports(t *testing.T) {
 	for _, path := range []string{
 		"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/reports", "/alerts",
 		"/audit",
-		"/refunds", "/payouts", "/disputes", "/accounts", "/statements", "/batches", "/suppliers", "/sweeps", "/attention",
+		"/refunds", "/payouts", "/disputes", "/accounts", "/statements", "/batches", "/suppliers", "/sweeps", "/",
 	} {
 		cookie := lead
 		if path == "/alerts" {

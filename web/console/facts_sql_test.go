@@ -93,7 +93,7 @@ var wantedFacts = []string{
 	"/notifications merchant risk=untold", "/notifications merchant status=parked window", "/notifications cause",
 	"/exceptions risk=mismatch", "/exceptions risk=compensated", "/exceptions kind risk=mismatch", "/exceptions state=needs",
 	"/exceptions kind state=needs", "/exceptions kind state=waiting", "/compensations state", "/compensations cause kind state supplier",
-	"/callbacks outcome", "/callbacks outcome supplier", "/approvals#yours", "/approvals decided", "/attention", "/attention matter",
+	"/callbacks outcome", "/callbacks outcome supplier", "/approvals#yours", "/approvals decided", "/", "/ matter",
 	"/alerts state", "/suppliers", "/accounts part=in_transit", "/accounts part=disputed",
 	"/accounts kind", "/accounts kind=merchant", "/accounts kind=reserved", "/accounts currency", "/audit actor", "/audit action",
 }
@@ -105,8 +105,8 @@ func (h *harness) inSQL(t *testing.T, role, address string) (n int64, sums []str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Path == "/attention" {
-		return h.linesInSQL(t, role, u.Query().Get("matter")), nil, strings.TrimSpace("/attention " + strings.Join(words(u.Query()), " "))
+	if u.Path == "/" {
+		return h.linesInSQL(t, role, u.Query().Get("matter")), nil, strings.TrimSpace("/ " + strings.Join(words(u.Query()), " "))
 	}
 	fact = u.Path
 	if u.Fragment != "" {

@@ -29,7 +29,7 @@ const peekTime = 3 * time.Second
 
 // newLive keeps open consoles current until the server ends.
 func (s *handlers) newLive() *live.Stream[*ui.Page] {
-	topics := append(s.topics(), s.batchTopic(), s.attentionTopic(), s.bellTopic())
+	topics := append(s.topics(), s.batchTopic(), s.bellTopic())
 	for _, o := range s.objects {
 		topics = append(topics, s.versionTopic(o))
 	}
@@ -70,7 +70,7 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 		w.View.Operator = op.ID // nobody approves their own proposals
 	}
 	names := strings.Split(c.Query("topics"), ",")
-	for _, t := range append(s.topics(), s.attentionTopic()) {
+	for _, t := range s.topics() {
 		if slices.Contains(names, t.Name) {
 			w.Topics = append(w.Topics, t.Name)
 		}
@@ -88,7 +88,9 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 		if err != nil {
 			return err
 		}
-		w.Of, w.Topics = attentionOf(f), []string{attentionTopic, bellTopic}
+		if f.Any() {
+			w.Of, w.Topics = attentionOf(f), []string{attentionTopic, bellTopic}
+		}
 	}
 	w.Allowed = func() bool { return s.mayWatch(token, w.Role, permission) }
 	if err := s.live.Serve(c, w); errors.Is(err, live.ErrFull) {

@@ -114,11 +114,11 @@ func TestTheOverviewLives(t *testing.T) {
 		h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, cents) })
 	}
 	run(t, ctx, signsIn("http://"+cable.addr, "wang.min", webtest.GoodPassword, "/"), inState("live"),
-		chromedp.Evaluate(`document.getElementById("outcomes-table").open = true; document.querySelector("#todo .btn").focus()`, nil))
+		chromedp.Evaluate(`document.getElementById("outcomes-table").open = true; document.querySelector("#attention .btn").focus()`, nil))
 	atRisk(4242)
 	h.Happen(t, func(x *report.Delta) { x.Attempt(1, report.Failed, time.Millisecond) })
 	run(t, ctx, shows("42.42"), becomes(`document.getElementById("outcomes").textContent.includes("50.00%")`),
-		becomes(`document.getElementById("outcomes-table").open && document.activeElement.matches("#todo .btn")`))
+		becomes(`document.getElementById("outcomes-table").open && document.activeElement.matches("#attention .btn")`))
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}

@@ -22,9 +22,9 @@ func TestLiveShowsWhatChangesAndFillsTheGapAfterACut(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Ops)
-	w := h.watch(t, cookie, "/_/live?lang=en&topics=risk,todo")
+	w := h.watch(t, cookie, "/_/live?lang=en&topics=risk,attention")
 	first := w.Next(t)
-	for _, phrase := range []string{`id="risk"`, `id="todo"`, `id="live-at"`, "3,499.00"} {
+	for _, phrase := range []string{`id="risk"`, `id="attention"`, `id="live-at"`, "3,499.00"} {
 		if !strings.Contains(first.Data, phrase) {
 			t.Errorf("the first frame lacks %q", phrase)
 		}
@@ -34,13 +34,13 @@ func TestLiveShowsWhatChangesAndFillsTheGapAfterACut(t *testing.T) {
 	}
 	h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, 4242) })
 	seen := w.Until(t, "42.42")
-	if strings.Contains(seen.Data, `id="todo"`) {
+	if strings.Contains(seen.Data, `id="attention"`) {
 		t.Error("a panel that did not change was sent again")
 	}
 	w.Cut()
 	<-w.End
 	h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, 5858) })
-	again := h.watch(t, cookie, "/_/live?lang=en&topics=risk,todo", "Last-Event-ID", seen.ID)
+	again := h.watch(t, cookie, "/_/live?lang=en&topics=risk,attention", "Last-Event-ID", seen.ID)
 	again.Until(t, "101.00")
 }
 
@@ -51,11 +51,11 @@ func TestLiveGoesOnWhereAListenerWas(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Ops)
-	stays := h.watch(t, cookie, "/_/live?lang=en&topics=todo") // keeps what was drawn
+	stays := h.watch(t, cookie, "/_/live?lang=en&topics=attention") // keeps what was drawn
 	id := stays.Next(t).ID
-	back := h.watch(t, cookie, "/_/live?lang=en&topics=todo&seen="+id)
-	other := h.watch(t, cookie, "/_/live?lang=en&topics=todo", "Last-Event-ID", "before-99")
-	if e := other.Next(t); !strings.Contains(e.Data, `id="todo"`) {
+	back := h.watch(t, cookie, "/_/live?lang=en&topics=attention&seen="+id)
+	other := h.watch(t, cookie, "/_/live?lang=en&topics=attention", "Last-Event-ID", "before-99")
+	if e := other.Next(t); !strings.Contains(e.Data, `id="attention"`) {
 		t.Errorf("after a restart: %+v", e)
 	}
 	_, err := h.DB.ExecContext(t.Context(),
@@ -66,7 +66,7 @@ func TestLiveGoesOnWhereAListenerWas(t *testing.T) {
 	if e := back.Next(t); !strings.Contains(e.Data, "Late payment") {
 		t.Errorf("who was up to date is sent what it had: %+v", e)
 	}
-	if zh := h.watch(t, cookie, "/_/live?lang=zh&topics=todo"); !han.MatchString(zh.Next(t).Data) {
+	if zh := h.watch(t, cookie, "/_/live?lang=zh&topics=attention"); !han.MatchString(zh.Next(t).Data) {
 		t.Error("another language is sent another's drawing")
 	}
 }

@@ -16,25 +16,44 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-func (s *handlers) overview(c *fiber.Ctx) error {
+// today shows what needs an operator, the most money first, and how things are; with a filter, only the
+// former; for ?format=, that as a file.
+func (s *handlers) today(c *fiber.Ctx) error {
+	f, err := readAttention(c)
+	if err != nil {
+		return err
+	}
+	format, err := web.ReadFormat(c)
+	if err != nil {
+		return err
+	}
 	p, r := s.Page(c), console.RangeOf(c.Query("range"))
-	p.Live = true
-	panels, oldest := map[string]templ.Component{}, time.Now()
-	for _, t := range s.topics() {
-		draw, at, err := s.live.Get(t, r.Name)
+	if format != "" {
+		a, err := s.Console.Attention(c.UserContext())
 		if err != nil {
 			return err
 		}
-		panels[t.Name] = draw(p)
-		if at.Before(oldest) {
-			oldest = at
+		return exportRead(s, c, exported[overview.AttentionRow]{
+			format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: overview.AttentionColumns,
+		}, overview.NewAttention(p, a, s.viewer(p), f).Rows())
+	}
+	p.Live = true
+	topics, of := s.topics(), r.Name
+	if f.Any() {
+		topics, of = []topic{s.attentionTopic()}, attentionOf(f)
+	}
+	d := overview.TodayData{Range: r, Filter: f, Read: time.Now(), System: s.system(p), Panels: map[string]templ.Component{}}
+	for _, t := range topics {
+		draw, at, err := s.live.Get(t, of)
+		if err != nil {
+			return err
+		}
+		d.Panels[t.Name] = draw(p)
+		if at.Before(d.Read) {
+			d.Read = at
 		}
 	}
-	return s.Render(c, http.StatusOK, overview.Overview(p, overview.OverviewData{
-		Range: r, Read: oldest, System: s.system(p),
-		Guide: panels["guide"], Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"],
-		Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
-	}))
+	return s.Render(c, http.StatusOK, overview.Today(p, d))
 }
 
 // system returns the engines of the installation, and what the viewer may see of them.
@@ -83,12 +102,7 @@ func (s *handlers) topics() []topic {
 				return overview.OutcomesPanel(p, v, s.Config.NotifyObjective.Share())
 			}, err
 		}},
-		{Name: "todo", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
-			v, err := s.Console.Attention(ctx)
-			return func(p *ui.Page) templ.Component {
-				return overview.TodoPanel(p, overview.NewAttention(p, v, s.viewer(p), console.AttentionFilter{}))
-			}, err
-		}},
+		s.attentionTopic(),
 		{Name: "merchants-health", Every: 5 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Health(ctx)
 			return func(p *ui.Page) templ.Component { return overview.HealthPanel(p, v) }, err

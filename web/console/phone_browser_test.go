@@ -42,7 +42,7 @@ func TestABreakerIsClosedFromAPhone(t *testing.T) {
 	}
 	run(t, ctx, signsIn(base, "li.hang", webtest.GoodPassword, "/"), chromedp.Emulate(phone), emulation.SetTouchEmulationEnabled(true),
 		chromedp.Navigate(base+"/"), chromedp.WaitReady("main"), becomes(whole))
-	run(t, ctx, touch(`#todo a[href="/merchants/m1"]`), at("/merchants/m1"))
+	run(t, ctx, touch(`#attention a[href="/merchants/m1"]`), at("/merchants/m1"))
 	run(t, ctx, touch(`button[data-open="#close"]`), chromedp.WaitVisible("#close-reason"),
 		chromedp.SendKeys("#close-reason", "the merchant says it is up again"))
 	run(t, ctx, touch(`#close .btn.primary`), chromedp.WaitVisible(".notice.ok"), becomes(whole))

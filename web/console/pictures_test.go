@@ -56,8 +56,7 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		then                 []chromedp.Action
 	}{
 		{"overview", ops, "/?range=1h", 1130, nil},
-		{"attention", ops, "/attention", 900, nil},
-		{"incident", ops, "/attention", 900, follow(`a[href^="/attention/"]`)},
+		{"incident", ops, "/", 900, follow(`a[href^="/attention/"]`)},
 		{"analytics", ops, "/analytics?range=24h", 2000, nil},
 		{"reports", ops, "/reports", 620, nil},
 		{"report", ops, "/reports", 1200, follow(`a[href^="/reports/"]`)},

@@ -83,8 +83,8 @@ func (s *handlers) routes() []web.Route {
 		{Method: http.MethodPost, Path: "/login", Audience: web.ForVisitor, Handler: s.login},
 		{Method: http.MethodPost, Path: "/logout", Audience: web.ForVisitor, Handler: s.logout},
 
-		page("/", access.ViewOverview, s.overview, shown("layout-dashboard", text.Overview)),
-		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
+		page("/", access.ViewOverview, s.today, shown("layout-dashboard", text.Today)),
+		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.today},
 		page("/guide", access.ViewOverview, s.guidePage, aside("circle-check", search.GuideTitle)),
 		then("/guide/sandbox", sandbox.MakeAct, s.sandboxAsked, s.showSandbox),
 		post("/guide/keys", access.ProposeSettings, s.exampleKeys),
@@ -97,7 +97,7 @@ func (s *handlers) routes() []web.Route {
 		page("/analytics/:figure/_chart", access.ViewOverview, s.figureChart, web.Menu{}),
 		page("/reports", access.ViewOverview, serve(s, s.reports()), shown("calendar", text.Reports)),
 		page("/reports/:day", access.ViewOverview, s.reportPage, web.Menu{}),
-		page("/attention", access.ViewOverview, s.attentionPage, shown("activity", text.Attention)),
+		page("/attention", access.ViewOverview, toToday, web.Menu{}),
 		page("/_/attention", access.ViewOverview, s.attentionList, web.Menu{}),
 		page("/attention/:incident", access.ViewAlerts, s.incidentPage, web.Menu{}),
 		do("/attention/:incident/acknowledge", alert.AcknowledgeAct, byRow("incident"), ofIncident),
@@ -237,6 +237,9 @@ func (s *handlers) routes() []web.Route {
 		page("/_/live", access.ViewOverview, s.stream, web.Menu{}),
 	}
 	for _, t := range s.topics() {
+		if t.Name == attentionTopic {
+			continue // it has a filter
+		}
 		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
 	return s.follow(s.decisions(list))

@@ -28,7 +28,7 @@ func TestVisitsAreSmall(t *testing.T) {
 	cookie := h.SignIn(t, access.Lead)
 	order := strconv.FormatInt(number(t, h.DB, "SELECT min(id) FROM orders WHERE status = 'paid'"), 10)
 	for _, path := range []string{
-		"/", "/orders", "/orders/" + order, "/notifications", "/callbacks", "/exceptions", "/attention",
+		"/", "/orders", "/orders/" + order, "/notifications", "/callbacks", "/exceptions", "/?matter=incident",
 		"/approvals", "/analytics", "/analytics?range=7d", "/analytics?range=90d", "/suppliers", "/merchants", "/audit", "/reports",
 	} {
 		page, body := h.transferred(t, cookie, path)

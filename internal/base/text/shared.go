@@ -2,7 +2,7 @@ package text
 
 // Texts that two or more pages use.
 var (
-	Overview      = Text{ZH: "概览", EN: "Overview"}
+	Today         = Text{ZH: "今天", EN: "Today"}
 	Analytics     = Text{ZH: "分析与预测", EN: "Analytics"}
 	Reports       = Text{ZH: "日报", EN: "Daily reports"}
 	Orders        = Text{ZH: "订单", EN: "Orders"}
@@ -75,7 +75,6 @@ var (
 	NoteText        = Text{ZH: "备注（写入审计，对同事可见）", EN: "Note (recorded in the audit, visible to colleagues)"}
 	Cancel          = Text{ZH: "取消", EN: "Cancel"}
 	Number          = Text{ZH: "编号", EN: "No."}
-	Attention       = Text{ZH: "需要处理", EN: "Needs attention"}
 	Alerts          = Text{ZH: "告警", EN: "Alerts"}
 	Rule            = Text{ZH: "规则", EN: "Rule"}
 	DisputeNo       = Text{ZH: "争议编号", EN: "Dispute number"}
