@@ -174,7 +174,7 @@ func (w *commit) numberAccounts(ctx context.Context, changes []Change) error {
 
 func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err error) {
 	row = &SupplierRow{
-		ID: w.env.DB.NewID(), Code: v.Code, Kind: v.Kind, AccountID: w.accounts[v.account], Enabled: v.Enabled,
+		ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, Kind: v.Kind, AccountID: w.accounts[v.account], Enabled: v.Enabled,
 		CreatedAt: w.now, UpdatedAt: w.now,
 		QueryAfter: v.QueryAfter.Microseconds(), QueryRate: int64(v.QueryRate), QueryPending: v.QueryPending,
 		RefundRepeat: v.RefundRepeat, PayoutQueryAfter: v.PayoutQueryAfter.Microseconds(), PayoutRepeat: v.PayoutRepeat,
@@ -191,7 +191,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 	}
 	row.Config, err = w.config(kind, v)
 	return row, []string{
-		"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "query_pending",
+		"name", "kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "query_pending",
 		"refund_repeat", "payout_query_after", "payout_repeat",
 	}, err
 }

@@ -31,6 +31,7 @@ type File struct {
 // Supplier is a payment supplier.
 type Supplier struct {
 	Code             string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
+	Name             string         `apply:"name" empty:"its code" example:"QuickPay" doc:"Its display name."`
 	Kind             string         `apply:"kind" waits:"true" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
 	Enabled          bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. If false, callbacks for existing ones are still accepted, and they are still queried and closed."`
 	AllowIPs         []netip.Prefix `apply:"allow_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The addresses from which it sends callbacks: ranges, or single addresses."`

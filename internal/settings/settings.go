@@ -33,6 +33,7 @@ type SupplierRow struct {
 
 	ID               int64           `bun:"id,pk"`
 	Code             string          `bun:"code"`
+	Name             string          `bun:"name"`
 	Kind             string          `bun:"kind"`
 	AccountID        int64           `bun:"account_id"`
 	Enabled          bool            `bun:"enabled"`
@@ -217,7 +218,7 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 		return supplier.Entry{}, fmt.Errorf("allow_ips: %w", err)
 	}
 	return supplier.Entry{
-		ID: r.ID, Code: r.Code, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
+		ID: r.ID, Code: r.Code, Name: r.Name, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
 		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID, Uncallable: uncallable,
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: int(cmp.Or(r.QueryRate, queryRate)),
 		QueryPending:     r.QueryPending,

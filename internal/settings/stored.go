@@ -149,7 +149,7 @@ func (s *Stored) Supplier(code string) *Supplier {
 		return nil
 	}
 	v := &Supplier{
-		Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
+		Code: code, Name: r.Name, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)),
 		QueryPending:     r.QueryPending,
 		Fees:             feeOf(s.fees.At(r.ID, s.version)[fee.Any]),

@@ -42,6 +42,7 @@ func (ks Kinds) New(name, code string, config json.RawMessage, out Client) (Adap
 type Entry struct {
 	ID         int64
 	Code, Kind string
+	Name       string // "" = its code
 	Enabled    bool
 	AllowIPs   []netip.Prefix // empty = any address
 	Adapter    Adapter

@@ -14,6 +14,11 @@ var codes = map[string]string{
 	"wechatpay": "demo-wechatpay", "alipay": "demo-alipay", "stripe": "demo-stripe", "sortedparams": "demo-sorted",
 }
 
+// names are what they are called.
+var names = map[string]string{
+	"wechatpay": "微澜支付 Ripple Pay", "alipay": "云阶支付 Terrace Pay", "stripe": "经纬国际卡 Meridian Cards", "sortedparams": "四方聚合 Quad Pay",
+}
+
 // forge returns an invalid message: with the signature of another amount or, with flip, with
 // one changed byte in the body.
 func forge(p *simulator.Account, f simulator.Fact, flip bool) (simulator.Message, error) {

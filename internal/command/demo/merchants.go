@@ -107,6 +107,7 @@ func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byt
 	limited := map[string]bool{}
 	for _, p := range payers {
 		x := p.Settings(base)
+		x["name"] = names[p.Kind]
 		x["fees"] = map[string]any{"rate": "0.38%", "refund": "keep"}
 		if !limited[p.Currency] { // larger refunds and payouts wait for two operators
 			limits, limited[p.Currency] = append(limits, map[string]any{

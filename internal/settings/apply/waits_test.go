@@ -142,6 +142,7 @@ func (g *guarded) none(table string) {
 
 // changesOf has a change of each field that a file may change, by section and field.
 var changesOf = map[string][2]string{
+	"suppliers name":          {"kind: fake", "kind: fake\n    name: Quick Pay"},
 	"suppliers kind":          {"kind: fake", "kind: other"},
 	"suppliers allow_ips":     {"10.0.0.7", "10.0.0.8"},
 	"suppliers config":        {"key: top-secret", "key: another-top-secret"},
