@@ -131,7 +131,7 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 			p, "ids", text.IDs,
 			ui.IDFact(tSupplierDisputeNo, d.SupplierDisputeNo, ""),
 			ui.IDFact(text.TradeNo, d.TradeNo, ""),
-			ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)),
+			ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)).Technical(),
 		),
 	)
 	return ui.DetailPage(p, detail)

@@ -84,7 +84,7 @@ func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 			ui.IDFact(tOutPayoutNo, d.OutPayoutNo, ""),
 			ui.IDFact(tSupplierPayoutNo, d.SupplierPayoutNo, ""),
 			compensationFact(p, d.Item),
-			ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)),
+			ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)).Technical(),
 		),
 	)
 	return ui.DetailPage(p, detail)

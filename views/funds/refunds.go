@@ -83,7 +83,7 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 				ui.IDFact(tSupplierRefundNo, d.SupplierRefundNo, ""),
 				ui.IDFact(text.TradeNo, d.TradeNo, ""),
 				compensationFact(p, d.Item),
-				ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)),
+				ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)).Technical(),
 			),
 		},
 	})

@@ -1115,7 +1115,7 @@ func storyAside(p *ui.Page, s StoryData) templ.Component {
 			ui.IDFact(text.TradeNo, s.Order.SupplierTradeNo, ""),
 			ui.TextFact(text.NotifyURL, "mono small wrap", notifyURL(p, s.Order.NotifyURL)),
 			ui.TimeFact(tExpires, &s.Order.ExpiresAt),
-			ui.TextFact(text.Status, "", p.T(text.VersionN, s.Order.Version)),
+			ui.TextFact(text.Status, "", p.T(text.VersionN, s.Order.Version)).Technical(),
 			ui.TextFact(tCloseReason, "", p.T(ui.CauseText(order.Cause(s.Order.CloseReason)))).If(s.Order.CloseReason != "")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

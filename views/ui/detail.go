@@ -48,6 +48,7 @@ type Fact struct {
 	Label text.Text
 	Kind  Kind // TextKind, IDKind, TimeKind or MoneyKind
 	Cell
+	technical bool
 }
 
 // TextFact is a text as it is stored, or in the person's language; class is that of its value.
@@ -86,6 +87,24 @@ func (f Fact) If(ok bool) Fact {
 		return Fact{}
 	}
 	return f
+}
+
+// Technical folds the fact away below the others: only an engineer needs it.
+func (f Fact) Technical() Fact {
+	f.technical = true
+	return f
+}
+
+// folded parts the facts that have a value into those that are shown and those that are folded away.
+func folded(all []Fact) (shown, technical []Fact) {
+	for _, f := range Given(all) {
+		if f.technical {
+			technical = append(technical, f)
+		} else {
+			shown = append(shown, f)
+		}
+	}
+	return shown, technical
 }
 
 // As gives the value a class.

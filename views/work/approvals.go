@@ -168,13 +168,13 @@ func (a ApprovalData) content(p *ui.Page) []ui.Fact {
 	return slices.Concat(
 		[]ui.Fact{
 			ui.BodyFact(text.Object, about(p, a.Approval)),
-			ui.TextFact(tAprVersion, "mono", strconv.FormatInt(a.Version, 10)),
+			ui.TextFact(tAprVersion, "mono", strconv.FormatInt(a.Version, 10)).Technical(),
 		},
 		a.decided(p),
 		[]ui.Fact{
 			ui.TextFact(text.Reason, "wrap", a.Reason),
 			ui.TextFact(text.Evidence, "wrap", a.Evidence).If(a.Evidence != wording.ProposalEvidence(a.Params)),
-			ui.TextFact(text.ContentHash, "mono small wrap", a.Hash),
+			ui.TextFact(text.ContentHash, "mono small wrap", a.Hash).Technical(),
 		},
 	)
 }
