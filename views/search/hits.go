@@ -13,6 +13,7 @@ type Place struct {
 	Path  string // of the page; with a fragment, of what it opens there
 	Icon  string
 	Label text.Text
+	Also  string // other words that find it, in both languages
 	// Press is a selector of the button, on every page, that carries out the act at once; "" = the
 	// page does.
 	Press string
@@ -24,7 +25,7 @@ func Matching(all []Place, q string) (found []Place) {
 	q = strings.ToLower(q)
 	var others []Place
 	for _, x := range all {
-		names := []string{strings.ToLower(x.Label.ZH), strings.ToLower(x.Label.EN)}
+		names := []string{strings.ToLower(x.Label.ZH + " " + x.Also), strings.ToLower(x.Label.EN + " " + x.Also)}
 		if slices.ContainsFunc(strings.Fields(q), func(word string) bool {
 			return !strings.Contains(names[0], word) &&
 				!strings.Contains(names[1], word)

@@ -7,7 +7,13 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
+	"backstop/internal/breaker"
+	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/exception"
+	"backstop/internal/merchant"
+	"backstop/internal/notify"
+	"backstop/internal/orderquery"
 	"backstop/internal/pause"
 	"backstop/internal/sweep"
 	"backstop/views/link"
@@ -30,17 +36,41 @@ type Start struct {
 var Starts = []Start{
 	{Act: sweep.RunAct, Place: Place{Path: "/sweeps#open-run", Icon: "moon", Label: text.Text{ZH: "立即执行低峰扫描", EN: "Run the sweep now"}}},
 	{Act: pause.PauseAct, Queue: pause.Notifications, Place: Place{
-		Path: "/queues/" + pause.Notifications + "#open-pause", Icon: "pause",
+		Path: "/queues/" + pause.Notifications + "#open-pause", Icon: "pause", Also: queueWords,
 		Label: text.Text{ZH: "暂停通知", EN: "Pause notifications"},
 	}},
 	{Act: pause.ResumeAct, Queue: pause.Notifications, Resumes: true, Place: Place{Path: "/queues/" + pause.Notifications +
-		"#open-resume", Icon: "check", Label: text.Text{ZH: "恢复通知", EN: "Resume notifications"}}},
+		"#open-resume", Icon: "check", Also: queueWords, Label: text.Text{ZH: "恢复通知", EN: "Resume notifications"}}},
 	{Act: pause.PauseAct, Queue: pause.Compensations, Place: Place{
-		Path: "/queues/" + pause.Compensations + "#open-pause", Icon: "pause",
+		Path: "/queues/" + pause.Compensations + "#open-pause", Icon: "pause", Also: queueWords,
 		Label: text.Text{ZH: "暂停补偿任务", EN: "Pause compensations"},
 	}},
 	{Act: pause.ResumeAct, Queue: pause.Compensations, Resumes: true, Place: Place{Path: "/queues/" + pause.Compensations +
-		"#open-resume", Icon: "check", Label: text.Text{ZH: "恢复补偿任务", EN: "Resume compensations"}}},
+		"#open-resume", Icon: "check", Also: queueWords, Label: text.Text{ZH: "恢复补偿任务", EN: "Resume compensations"}}},
+	{Act: notify.ResendAct, Place: Place{
+		Path: "/notifications?status=exhausted", Icon: "send", Label: text.Text{ZH: "补发通知", EN: "Resend a notification"},
+	}},
+	{Act: breaker.MoveAct(breaker.CloseIt), Place: Place{
+		Path: "/?matter=breaker", Icon: "check", Label: text.Text{ZH: "解除熔断", EN: "Close a breaker"},
+	}},
+	{Act: breaker.MoveAct(breaker.OpenIt), Place: Place{
+		Path: "/merchants", Icon: "zap-off", Label: text.Text{ZH: "手动熔断商户", EN: "Open a merchant's breaker"},
+	}},
+	{Act: orderquery.QueryAct, Place: Place{
+		Path: "/orders?risk=stuck", Icon: "search", Label: text.Text{ZH: "查单", EN: "Query the supplier about an order"},
+	}},
+	{Act: exception.AssignAct, Place: Place{
+		Path: "/exceptions?state=needs", Icon: "user", Label: text.Text{ZH: "指派异常", EN: "Assign an exception"},
+	}},
+	{Act: compensation.RunAct, Place: Place{
+		Path: "/compensations?state=dead", Icon: "refresh-cw", Label: text.Text{ZH: "重新执行补偿", EN: "Run a compensation again"},
+	}},
+	{Act: alert.AcknowledgeAct, Place: Place{
+		Path: "/?matter=incident", Icon: "shield-alert", Label: text.Text{ZH: "认领告警事件", EN: "Acknowledge an incident"},
+	}},
+	{Permission: access.ApproveMoney, Place: Place{
+		Path: "/approvals", Icon: "users", Label: text.Text{ZH: "复核提议", EN: "Approve a proposal"},
+	}},
 	{Act: alert.TestAct, Place: Place{Path: "/alerts#open-test", Icon: "send", Label: text.TestAlert}},
 	{Permission: access.ProposeMoney, Place: Place{Path: "/accounts#open-adjust", Icon: "landmark", Label: text.ProposeAdjustment}},
 	{Permission: access.ViewAudit, Place: Place{
@@ -75,6 +105,17 @@ var Starts = []Start{
 		Path: "/me", Icon: "x", Label: text.Text{ZH: "退出登录", EN: "Sign out"},
 		Press: `.top [action="/logout"] button`,
 	}},
+}
+
+// queueWords find a queue by what it is.
+const queueWords = "queue 队列"
+
+// CloseBreaker is the place where the open breaker of a merchant is closed.
+func CloseBreaker(m *merchant.Merchant) Place {
+	name := wording.MerchantName(m.Name, m.Code, m.ID)
+	return Place{Path: string(link.Merchant(m.Code)) + "#open-close", Icon: "check", Also: m.Code, Label: text.Text{
+		ZH: "解除熔断：" + name, EN: "Close breaker: " + name,
+	}}
 }
 
 // BatchStart is the place where a batch of an action begins: the button below its list's filter.

@@ -57,8 +57,10 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 				withheld++
 			}
 		}
+		pages := map[string]bool{}
 		for _, r := range h.Routes() {
 			if r.Menu.Icon+r.Menu.Aside != "" {
+				pages[r.Path] = true
 				expect(r.Path, r.Permission)
 			}
 		}
@@ -70,7 +72,7 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 			if x.Act != "" {
 				permission = h.Acts.Kind(x.Act).Permission
 			}
-			if path, _, _ := strings.Cut(x.Path, "?"); path != "/me" { // which is a page too
+			if !pages[x.Path] { // which all may open who may open the page
 				expect(x.Path, permission)
 			}
 		}
@@ -174,6 +176,41 @@ func TestThePaletteFinds(t *testing.T) {
 	}
 	if got := h.Page(t, cookie, "/search?palette=1&q="+strings.Repeat("x", 300)); got.Status == http.StatusOK {
 		t.Errorf("a text of 300 bytes: %d", got.Status)
+	}
+}
+
+// Acts are found by what they do, in both languages, by those who may do them; an open breaker by its
+// merchant.
+func TestThePaletteFindsActs(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB,
+		"INSERT INTO breakers (owner_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (1, 'open', 1, 'failures_in_a_row', 1, ?, 1)", h.DB.Now()+60_000_000)
+	if err := h.Breakers.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.ReadSettings(t)
+	ops, viewer := h.SignIn(t, access.Ops), h.SignIn(t, access.Viewer)
+	for q, want := range map[string]string{
+		"close breaker": "/merchants/m1#open-close",
+		"解除熔断":          "/?matter=breaker",
+		"解除熔断 m1":       "/merchants/m1#open-close",
+		"resend":        "/notifications?status=exhausted",
+		"补发":            "/notifications?status=exhausted",
+		"pause queue":   "/queues/notify#open-pause",
+		"暂停 队列":         "/queues/notify#open-pause",
+		"acknowledge":   "/?matter=incident",
+	} {
+		if all := h.hits(t, ops, "en", q); !slices.Contains(all, want) {
+			t.Errorf("ops, %q: %q, want %q", q, all, want)
+		}
+		if all := h.hits(t, viewer, "en", q); slices.Contains(all, want) {
+			t.Errorf("viewer, %q: %q", q, all)
+		}
+	}
+	if page := h.Page(t, ops, "/merchants/m1").Body; !strings.Contains(page, `data-open="#close"`) {
+		t.Error("the page has no form that closes the breaker")
 	}
 }
 

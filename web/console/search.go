@@ -10,6 +10,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/base/calendar"
+	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/list"
 	"backstop/views/search"
@@ -86,10 +87,27 @@ func (s *handlers) starts(role string) (all []search.Place) {
 			all = append(all, x.Place)
 		}
 	}
+	if s.Policy.Allows(role, s.Acts.Kind(breaker.MoveAct(breaker.CloseIt)).Permission) {
+		all = append(all, s.openBreakers()...)
+	}
 	for _, spec := range console.BatchLists() {
 		_, object := console.BatchList(spec.Name)
 		for _, action := range s.Batches.Actions(act.Actor{Role: role}, object) {
 			all = append(all, search.BatchStart(spec.Name, action))
+		}
+	}
+	return all
+}
+
+// maxBreakers bounds the open breakers that the palette offers to close.
+const maxBreakers = 20
+
+// openBreakers returns where the open breakers of merchants are closed.
+func (s *handlers) openBreakers() (all []search.Place) {
+	merchants := s.Settings.Current().Merchants
+	for _, r := range s.Breakers.All() {
+		if m := merchants.ByID(r.OwnerID); m != nil && !m.Subscriber && r.Tripped() && len(all) < maxBreakers {
+			all = append(all, search.CloseBreaker(m))
 		}
 	}
 	return all
