@@ -95,7 +95,7 @@ func databaseState(err error) ui.DatabaseState {
 func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
 		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
-		Path: c.OriginalURL(), Texts: s.Texts, File: s.Files.URL, Version: s.Version, Environment: s.Config.Environment,
+		Path: c.OriginalURL(), Texts: s.Texts, Names: s.Settings.Current(), File: s.Files.URL, Version: s.Version, Environment: s.Config.Environment,
 	}
 	op := Operator(c)
 	if op == nil {

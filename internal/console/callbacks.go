@@ -40,7 +40,7 @@ var CallbackList = list.New(list.Spec{
 	},
 	Fields: []list.Field{
 		{Word: "no", Match: ofOrder}, // also the reference of a callback without an order
-		{Word: "supplier", Match: ofSupplier, Suggest: codes("suppliers", "kind")},
+		{Word: "supplier", Match: ofSupplier, Suggest: codes("suppliers", "name")},
 		{Word: "outcome", Match: matchOutcome, Values: outcomes()},
 		{Word: "refused", Match: takenOnly, Values: []string{"no"}},
 	},

@@ -22,7 +22,7 @@ var CallList = list.New(list.Spec{
 	}},
 	Fields: []list.Field{
 		{Word: "order_no", Match: byNumber("c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
-		{Word: "supplier", Match: coded("suppliers", "c.supplier_id"), Suggest: codes("suppliers", "kind")},
+		{Word: "supplier", Match: coded("suppliers", "c.supplier_id"), Suggest: codes("suppliers", "name")},
 		{Word: "op", Column: "op", Values: words(suppliercall.Ops)},
 		{Word: "class", Column: "class", Values: words(supplier.Classes)},
 	},

@@ -25,7 +25,7 @@ var CompensationList = list.New(list.Spec{
 		{Word: "state", Match: matchCompensations, Values: compensation.Moves.Words()},
 		{Word: "kind", Column: "kind", Values: compensation.Names},
 		{Word: "cause", Column: "cause", Values: compensation.CauseWords()},
-		{Word: "supplier", Match: alone("suppliers", "cp.supplier_id"), Suggest: codes("suppliers", "kind")},
+		{Word: "supplier", Match: alone("suppliers", "cp.supplier_id"), Suggest: codes("suppliers", "name")},
 		{Word: "merchant", Match: alone("merchants", "cp.merchant_id"), Suggest: codes("merchants", "name")},
 		amountField,
 	},

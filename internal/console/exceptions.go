@@ -37,7 +37,7 @@ var ExceptionList = list.New(list.Spec{
 		{Word: "kind", Match: matchKind, Values: slices.Sorted(slices.Values(exception.Kinds))},
 		{Word: "state", Match: matchState, Values: exceptionStates},
 		{Word: "assignee", Match: matchAssignee, Suggest: operatorNames},
-		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "kind")},
+		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "name")},
 		{Word: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
 		amountField,
 		{

@@ -35,7 +35,7 @@ func fundList[S ~string](table, alias string, states moves.Table[S], numbers ...
 			numbers,
 			list.Field{Word: "state", Match: matchFunds(table, alias, states), Values: all},
 			list.Field{Word: "merchant", Match: alone("merchants", alias+".merchant_id"), Suggest: codes("merchants", "name")},
-			list.Field{Word: "supplier", Match: alone("suppliers", alias+".supplier_id"), Suggest: codes("suppliers", "kind")},
+			list.Field{Word: "supplier", Match: alone("suppliers", alias+".supplier_id"), Suggest: codes("suppliers", "name")},
 			amountField,
 		),
 	})

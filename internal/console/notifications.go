@@ -30,7 +30,7 @@ var DeliveryList = list.New(list.Spec{
 		{Word: "status", Match: matchStatus, Values: deliveryStates},
 		{Word: "type", Column: "event_type", Values: notify.Types},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
-		{Word: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "kind")},
+		{Word: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "name")},
 		{Word: "cause", Column: "last_class", Values: names(notify.Causes()...)},
 		amountOf(&list.Money{Minor: deliveryMinor, Currency: deliveryCode}),
 		atRisk("deliveries", func(r report.Rows) list.Match {

@@ -28,7 +28,7 @@ var OrderList = list.New(list.Spec{
 		// The + keeps the merchant's index from being used: it leads to all orders the merchant
 		// ever placed, which SQLite would read and sort for one page.
 		{Word: "merchant", Match: coded("merchants", "+o.merchant_id"), Suggest: codes("merchants", "name")},
-		{Word: "supplier", Match: coded("suppliers", "o.supplier_id"), Suggest: codes("suppliers", "kind")},
+		{Word: "supplier", Match: coded("suppliers", "o.supplier_id"), Suggest: codes("suppliers", "name")},
 		atRisk("orders", func(r report.Rows) list.Match {
 			return list.Match{Where: "o.id IN (" + r.IDs + ")", Args: r.Args, Indexed: true, Ageless: true}
 		}),

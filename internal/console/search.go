@@ -99,17 +99,16 @@ func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 	return f, err
 }
 
-// findNamed finds merchants or suppliers, that with the code first.
-func (b *Reader) findNamed(ctx context.Context, table, name, q string) (found []Named, err error) {
+// findNamed finds merchants or suppliers by code, name and another column, that with the code first.
+func (b *Reader) findNamed(ctx context.Context, table, also, q string) (found []Named, err error) {
 	part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(q))
 	if utf8.RuneCountInString(q) >= minNamePart {
 		part = "%" + part + "%"
 	}
 	err = b.db.Lists.NewRaw(
-		"SELECT id, code, ?0 AS name FROM ?1 WHERE code = ?2 OR lower(code) LIKE ?3 ESCAPE '!' OR lower(?0) LIKE ?3 ESCAPE '!'"+
-			" ORDER BY CASE WHEN code = ?2 THEN 0 ELSE 1 END, code LIMIT ?4", bun.Ident(name), bun.Ident(table), q, part,
-		maxFound).Scan(ctx,
-		&found)
+		"SELECT id, code, name FROM ?0 WHERE code = ?1 OR lower(code) LIKE ?2 ESCAPE '!' OR lower(name) LIKE ?2 ESCAPE '!' OR lower(?4) LIKE ?2 ESCAPE '!'"+
+			" ORDER BY CASE WHEN code = ?1 THEN 0 ELSE 1 END, code LIMIT ?3", bun.Ident(table), q, part,
+		maxFound, bun.Ident(also)).Scan(ctx, &found)
 	if err != nil {
 		return nil, fmt.Errorf("search %s: %w", table, err)
 	}

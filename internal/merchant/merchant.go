@@ -73,6 +73,7 @@ type Breaker struct {
 type Merchant struct {
 	ID       int64
 	Code     string
+	Name     string // "" = its code
 	Settings Settings
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte

@@ -88,6 +88,20 @@ func (s *Snapshot) Unreadable() []string {
 	return names
 }
 
+// MerchantName returns what a merchant is called; "" = it has no name, or there is none with this code.
+func (s *Snapshot) MerchantName(code string) string {
+	if m := s.Merchants.ByCode(code); m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+// SupplierName returns what a supplier is called, as MerchantName.
+func (s *Snapshot) SupplierName(code string) string {
+	e, _ := s.Suppliers.Lookup(code)
+	return e.Name
+}
+
 // Store holds the current snapshot.
 type Store struct {
 	db      *db.DB
@@ -256,7 +270,7 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 	}
 	for _, r := range rows {
 		m := &merchant.Merchant{
-			ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, ResendWhenBack: r.ResendWhenBack,
+			ID: r.ID, Code: r.Code, Name: r.Name, Disabled: r.DisabledAt != nil, ResendWhenBack: r.ResendWhenBack,
 			RefundWindow: windowOf(r.RefundWindow),
 		}
 		var limits, fees, ranges error
@@ -315,7 +329,7 @@ func (s *Store) unread(r unreadRow, table string) *merchant.Merchant {
 	s.log.Error("a row cannot be read: nothing is sent until it is repaired", table, r.Code, "error", r.err)
 	m := &merchant.Merchant{ID: r.ID, Code: r.Code, Subscriber: table == SubscriptionsTable, Broken: true}
 	if last := s.Merchants().ByID(r.ID); last != nil {
-		m.Settings, m.Endpoints, m.Follows, m.Disabled = last.Settings, last.Endpoints, last.Follows, last.Disabled
+		m.Name, m.Settings, m.Endpoints, m.Follows, m.Disabled = last.Name, last.Settings, last.Endpoints, last.Follows, last.Disabled
 	}
 	return m
 }

@@ -49,7 +49,7 @@ type callbackRow = callback.Row
 var CallbackColumns = []ui.Column[callbackRow]{
 	ui.TimeCol("received", text.Time, func(r callbackRow) *int64 { return &r.ReceivedAt }).
 		To(func(r callbackRow) string { return string(link.Callback(r.ID)) }),
-	ui.TextCol("supplier", text.Supplier, func(r callbackRow) string { return r.Supplier }),
+	ui.SupplierCol(func(r callbackRow) string { return r.Supplier }),
 	ui.StateCol("outcome", text.Outcome, func(r callbackRow) ui.State { return ui.OutcomeState(r.Outcome) }),
 	ui.IDCol("no", text.Order, func(r callbackRow) (string, string) { return r.OrderNo, link.CallbackOrder(r.OrderID, r.OrderNo) }),
 	ui.WordCol("checks", text.Checks, func(p *ui.Page, r callbackRow) string {
@@ -95,7 +95,7 @@ func CallbackPage(p *ui.Page, c *console.CallbackDetail, u panel.Unmask) templ.C
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/callbacks", Label: text.Callbacks}, Notices: []templ.Component{panel.UnmaskNotice(p, u)},
 		Title: p.T(text.Callback), State: ui.OutcomeState(c.Outcome),
-		About:   []ui.Fact{ui.TextFact(text.Text{}, "", c.Supplier), ui.TimeFact(text.Text{}, &c.ReceivedAt)},
+		About:   []ui.Fact{ui.TextFact(text.Text{}, "", p.Supplier(c.Supplier)), ui.TimeFact(text.Text{}, &c.ReceivedAt)},
 		Actions: []templ.Component{panel.UnmaskButton(p, u)},
 		Main:    []templ.Component{panel.Checks(p, c.Steps), callbackRaw(p, c, u.Until == 0)},
 		Side: []templ.Component{

@@ -195,7 +195,7 @@ var NotificationColumns = []ui.Column[deliveryRow]{
 	ui.TimeCol("created", text.Time, func(d deliveryRow) *int64 { return &d.CreatedAt }).InFiles(text.Created).
 		To(func(d deliveryRow) string { return string(link.Notification(d)) }),
 	ui.TextCol("no", text.Order, func(d deliveryRow) string { return d.OrderNo }).As("").With(notificationOrder),
-	ui.TextCol("merchant", text.Merchant, func(d deliveryRow) string { return d.Merchant }),
+	ui.MerchantCol(func(d deliveryRow) string { return d.Merchant }),
 	ui.TextCol("type", text.Type, func(d deliveryRow) string { return d.EventType }).InFiles(text.Kind).Optional().With(notificationType),
 	ui.TextCol("currency", text.Currency, func(d deliveryRow) string { return d.Currency }).ExportOnly(),
 	ui.MoneyCol("amount", text.Amount, func(d deliveryRow) (int64, string) { return d.Amount, d.Currency }),

@@ -1110,8 +1110,8 @@ func storyAside(p *ui.Page, s StoryData) templ.Component {
 			}
 		}
 		templ_7745c5c3_Err = ui.Facts(p, "ids", text.IDs,
-			ui.TextFact(text.Merchant, "", s.Merchant.Code+" · "+s.Merchant.Name),
-			ui.TextFact(text.Supplier, "", s.Supplier.Code+" · "+s.Supplier.Name),
+			ui.MerchantFact(p, s.Merchant.Code),
+			ui.SupplierFact(p, s.Supplier.Code),
 			ui.IDFact(text.TradeNo, s.Order.SupplierTradeNo, ""),
 			ui.TextFact(text.NotifyURL, "mono small wrap", notifyURL(p, s.Order.NotifyURL)),
 			ui.TimeFact(tExpires, &s.Order.ExpiresAt),

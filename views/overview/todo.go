@@ -31,7 +31,7 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 		return todoLine{icon: "users", title: p.T(tTodoApprovals, count), href: link.YourApprovals, rows: link.YourApprovals}
 	case console.MatterUnreached:
 		return todoLine{
-			icon: "zap-off", title: p.T(tTodoUnreached, t.Code), note: p.T(tTodoAwaits, count),
+			icon: "zap-off", title: p.T(tTodoUnreached, p.Supplier(t.Code)), note: p.T(tTodoAwaits, count),
 			href: link.Supplier(t.Code), rows: link.Awaited(t.Code),
 		}
 	case console.MatterSupplier:
@@ -41,7 +41,7 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 			note = p.T(tTodoSilent, usual, int64(t.Silent.Minutes()))
 		}
 		return todoLine{
-			icon: "webhook", title: p.T(tTodoSupplier, t.Code), note: note,
+			icon: "webhook", title: p.T(tTodoSupplier, p.Supplier(t.Code)), note: note,
 			href: templ.URL("/callbacks?supplier=" + link.Query(t.Code)),
 		}
 	}

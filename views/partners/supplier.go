@@ -37,9 +37,9 @@ var changeWords = map[string]text.Text{
 func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
 	code := link.Query(d.Code)
 	return ui.DetailPage(p, ui.Detail{
-		List: ui.Link{Href: "/suppliers", Label: text.Suppliers}, Title: d.Code, State: supplierState(p, d.SupplierHealth),
+		List: ui.Link{Href: "/suppliers", Label: text.Suppliers}, Title: p.Supplier(d.Code), State: supplierState(p, d.SupplierHealth),
 		About: []ui.Fact{
-			ui.TextFact(text.Text{}, "mono", d.Kind),
+			ui.TextFact(text.Text{}, "mono", d.Code+" · "+d.Kind),
 			ui.LinkFact(text.Text{}, p.T(text.Callbacks), templ.URL("/callbacks?supplier="+code)),
 			ui.LinkFact(text.Text{}, p.T(text.Orders), templ.URL("/orders?supplier="+code)),
 			ui.LinkFact(text.Text{}, p.T(tItsWaiting), link.Awaited(d.Code)),

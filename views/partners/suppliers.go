@@ -1,8 +1,10 @@
 package partners
 
 import (
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -14,6 +16,21 @@ import (
 
 	"github.com/a-h/templ"
 )
+
+// markColour is the class of the colour of a supplier's mark.
+func markColour(code string) string {
+	sum := 0
+	for _, b := range []byte(code) {
+		sum += int(b)
+	}
+	return "m" + strconv.Itoa(sum%4)
+}
+
+// initial is the first letter of a name.
+func initial(name string) string {
+	r, _ := utf8.DecodeRuneInString(name)
+	return strings.ToUpper(string(r))
+}
 
 // suppliersShown is how many suppliers the overview shows.
 const suppliersShown = 6

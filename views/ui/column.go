@@ -52,7 +52,7 @@ const (
 
 // cellClasses are the classes of cells whose column has none of its own.
 var cellClasses = map[Kind]string{
-	TextKind: "nowrap", NoteKind: "err", TimeKind: "nowrap mono small", MoneyKind: "num", BalanceKind: "num", CountKind: "num",
+	TextKind: "nowrap", NoteKind: "err", TimeKind: "nowrap mono small muted", MoneyKind: "num", BalanceKind: "num", CountKind: "num",
 	StateKind: "nowrap",
 }
 
@@ -293,6 +293,7 @@ func (l List) Listed(p *Page, columns []Heading, cells [][]Cell) List {
 			l.Exports = append(l.Exports, ExportColumn{Word: h.Word, Head: h.file(p).Text})
 		}
 	}
+	l.numberFirst()
 	for i, h := range l.Columns {
 		for _, row := range cells {
 			if c := row[i].Currency; h.Kind.money() && c != "" && !slices.Contains(l.Currencies, c) {
@@ -301,6 +302,27 @@ func (l List) Listed(p *Page, columns []Heading, cells [][]Cell) List {
 		}
 	}
 	return l
+}
+
+// numberFirst puts the number that leads to a row before the others, unless one before it leads there.
+func (l List) numberFirst() {
+	at := slices.IndexFunc(l.Columns, func(h Heading) bool { return h.Kind == IDKind })
+	if at < 1 || len(l.Cells) == 0 || slices.ContainsFunc(l.Cells, func(row []Cell) bool {
+		return slices.ContainsFunc(row[:at], func(c Cell) bool { return c.Href != "" || c.Body != nil })
+	}) {
+		return
+	}
+	forward(l.Columns[:at+1])
+	for _, row := range l.Cells {
+		forward(row[:at+1])
+	}
+}
+
+// forward makes the last of some values the first.
+func forward[T any](all []T) {
+	last := all[len(all)-1]
+	copy(all[1:], all)
+	all[0] = last
 }
 
 // money reports whether the column is of amounts.

@@ -86,16 +86,17 @@ func Opt(label text.Text) Heading { return Heading{Label: label, Class: "opt"} }
 // Field is how a field of a filter looks.
 type Field struct {
 	Label text.Text
-	Chip  text.Text              // its label where it is set; zero = Label
-	Any   text.Text              // the first choice of a select; zero = any
-	Value func(string) text.Text // a value in words; nil = as it is
+	Chip  text.Text                  // its label where it is set; zero = Label
+	Any   text.Text                  // the first choice of a select; zero = any
+	Value func(string) text.Text     // a value in words; nil = as it is
+	Party func(*Page, string) string // what the merchant or supplier is called whose code it is; nil = it is none
 }
 
 // shared are fields that look the same in every list.
 var shared = map[string]Field{
 	"no":       {Label: text.OrderNo, Chip: text.NumberWord},
-	"merchant": {Label: text.Merchant},
-	"supplier": {Label: text.Supplier},
+	"merchant": {Label: text.Merchant, Party: (*Page).Merchant},
+	"supplier": {Label: text.Supplier, Party: (*Page).Supplier},
 	"amount":   {Label: text.Amount},
 	"type":     {Label: text.Type},
 	"risk":     {Label: text.AtRisk, Value: riskWord},
@@ -130,7 +131,10 @@ func (l List) Field(word string) Field {
 
 // value is a value of a field in the person's language.
 func (f Field) value(p *Page, value string) string {
-	if f.Value == nil {
+	switch {
+	case f.Party != nil:
+		return f.Party(p, value)
+	case f.Value == nil:
 		return value
 	}
 	return p.T(f.Value(value))
@@ -139,7 +143,7 @@ func (f Field) value(p *Page, value string) string {
 // choice is a suggested value as a choice of a select.
 func (f Field) choice(p *Page, c list.Choice) string {
 	if c.Name != "" {
-		return c.Value + " · " + c.Name
+		return c.Name + " · " + c.Value
 	}
 	return f.value(p, c.Value)
 }

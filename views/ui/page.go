@@ -28,6 +28,7 @@ type Page struct {
 	Role     string
 	Unread   Unread     // messages in the operator's inbox
 	Menu     []MenuItem // what the person may open
+	Names    Names      // of merchants and suppliers; nil = they are shown by code
 	// Environment names the installation: "production", "staging", "test"; "" = it has no name.
 	Environment string
 	File        func(name string) string

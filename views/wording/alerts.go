@@ -14,7 +14,14 @@ func AlertSubject(p *ui.Page, subject string) string {
 	if subject == "all" {
 		return p.T(text.All)
 	}
-	return alert.Subject(subject, p.Language)
+	merchant, supplier := p.Merchant(subject), p.Supplier(subject)
+	switch {
+	case supplier == subject && merchant != subject:
+		return merchant
+	case merchant == subject && supplier != subject:
+		return supplier
+	}
+	return alert.Subject(subject, p.Language) // also of a code that both have
 }
 
 // AlertLevel is an alert's worst level; alerts about events have none.

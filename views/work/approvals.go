@@ -204,7 +204,7 @@ func answerFacts(p *ui.Page, c *console.Call) []ui.Fact {
 	facts := []ui.Fact{
 		ui.TextFact(text.Outcome, "strong", p.T(wording.CallResult(c))),
 		ui.BodyFact(text.Time, answeredAt(p, c.StartedAt)),
-		ui.TextFact(text.Supplier, "", c.Supplier),
+		ui.SupplierFact(p, c.Supplier),
 	}
 	if c.TookUS != nil {
 		facts = append(facts, ui.TextFact(text.Took, "", p.Took(time.Duration(*c.TookUS)*time.Microsecond)))

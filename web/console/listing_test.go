@@ -119,6 +119,40 @@ func TestAnEmptyListNamesTheFilterToDrop(t *testing.T) {
 	}
 }
 
+// Merchants and suppliers are shown by name with the code beside it; files have codes. The number leads
+// to the row and is first.
+func TestListsNameMerchantsAndSuppliers(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	cookie := h.SignIn(t, access.Ops)
+	seed(t, h.DB)
+	change(t, h.DB, "UPDATE suppliers SET name = 'Quick Pay' WHERE code = 'quick'")
+	for _, table := range []string{"orders", "callbacks"} {
+		change(t, h.DB, "UPDATE "+table+" SET supplier_id = (SELECT id FROM suppliers WHERE code = 'quick')")
+	}
+	h.ReadSettings(t)
+	for path, wants := range map[string][]string{
+		"/orders?lang=en&merchant=m1": {`title="m1">Galaxy</td>`, `title="quick">Quick Pay</td>`, `<b>Galaxy</b>`},
+		orderOne + "?lang=en":         {`title="m1">Galaxy</dd>`, `title="quick">Quick Pay</dd>`},
+		"/suppliers?lang=en":          {`title="quick">Quick Pay</a>`},
+		"/callbacks?lang=en":          {`title="quick">Quick Pay</td>`},
+	} {
+		body := h.Page(t, cookie, path).Body
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s lacks %s", path, want)
+			}
+		}
+	}
+	if file := h.Page(t, cookie, "/orders?lang=en&format=csv&window=31d").Body; !strings.Contains(file, ",m1,quick,") || strings.Contains(file, "Galaxy") {
+		t.Errorf("the file does not have the codes:\n%s", file)
+	}
+	number := regexp.MustCompile(`<tr data-row><td><span class="id"><a href="/orders/`)
+	if body := h.Page(t, cookie, "/orders?window=31d").Body; !number.MatchString(body) {
+		t.Error("the number is not first")
+	}
+}
+
 func TestTheAuditIsReadByDayToo(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -45,7 +45,8 @@ func (s *handlers) livePage(v live.View) *ui.Page {
 		zone = time.UTC
 	}
 	return &ui.Page{
-		Language: v.Language, Zone: zone, Role: v.Role, UserID: v.Operator, Now: s.DB.NowTime(), Texts: s.Texts, File: s.Files.URL,
+		Language: v.Language, Zone: zone, Role: v.Role, UserID: v.Operator, Now: s.DB.NowTime(), Texts: s.Texts,
+		Names: s.Settings.Current(), File: s.Files.URL,
 	}
 }
 
