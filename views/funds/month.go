@@ -48,7 +48,7 @@ func (d MonthData) title(p *ui.Page) string {
 	if d.Merchant == "" {
 		return p.T(text.Statements)
 	}
-	return p.T(tStatementOf, d.Merchant)
+	return p.T(tStatementOf, p.Merchant(d.Merchant))
 }
 
 // span says which time the month is.
@@ -90,7 +90,7 @@ func (d MonthData) Columns() []ui.Column[fund.Month] {
 			if m.Merchant == "" {
 				return ui.Cell{Text: p.T(text.Total), Class: "strong"}
 			}
-			return ui.Cell{Text: m.Merchant, Href: d.merchantMonth(m)}
+			return ui.Cell{Text: m.Merchant, Show: p.Merchant(m.Merchant), Title: m.Merchant, Href: d.merchantMonth(m)}
 		}),
 		ui.TextCol("currency", text.Currency, func(m fund.Month) string { return m.Currency }).ExportOnly(),
 		monthSum("opening", tOpening, func(m fund.Month) int64 { return m.Opening }),

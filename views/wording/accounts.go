@@ -6,6 +6,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund"
+	"backstop/internal/ledger"
 	"backstop/views/ui"
 )
 
@@ -14,10 +15,16 @@ func AccountName(p *ui.Page, code string) string {
 	kind := console.KindOf(code)
 	_, of, _ := strings.Cut(code, ":")
 	of = strings.TrimSuffix(strings.TrimSuffix(of, fund.FrozenPart), fund.ReservedPart)
-	if name, ok := accountNames[kind]; ok {
-		return p.T(name, of)
+	name, ok := accountNames[kind]
+	switch {
+	case !ok:
+		return p.T(AccountKind(kind))
+	case strings.HasPrefix(code, ledger.MerchantAccount("")):
+		of = p.Merchant(of)
+	case kind != "bank":
+		of = p.Supplier(of)
 	}
-	return p.T(AccountKind(kind))
+	return p.T(name, of)
 }
 
 var accountNames = map[string]text.Text{
