@@ -25,10 +25,11 @@ const (
 	InspectQueues     Permission = "queue.inspect"
 	ControlQueues     Permission = "queue.control" // pause and resume
 	Resend            Permission = "notification.resend"
-	Comment           Permission = "note.write"  // on orders and exceptions
-	ShareViews        Permission = "view.share"  // of lists, and change shared ones
-	QueryOrders       Permission = "order.query" // ask a supplier about an order
-	ViewAudit         Permission = "audit.view"
+	Comment           Permission = "note.write"      // on orders and exceptions
+	ShareViews        Permission = "view.share"      // of lists, and change shared ones
+	QueryOrders       Permission = "order.query"     // ask a supplier about an order
+	ViewAudit         Permission = "audit.view"      // of everybody
+	ViewRoleAudit     Permission = "audit.view_role" // of the operators with one's own role
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
 	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
 	ViewAlerts        Permission = "alert.view"
@@ -62,7 +63,7 @@ const (
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues, ControlQueues,
-	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts,
+	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ViewRoleAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts,
 	ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,

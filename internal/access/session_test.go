@@ -408,6 +408,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	extra := map[string][]Permission{
 		Support: {Resend, Comment, ShareViews, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
 		Ops: {
+			ViewRoleAudit,
 			InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, ViewAlerts,
 			TestAlerts, HandleAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations,
 			NoteExceptions, ProposeBatches, RunSweeps,
@@ -417,15 +418,15 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 			RunCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, RunSweeps,
 		},
 		Lead: {
-			ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, ViewAudit, AssignExceptions, ResendMany,
+			ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, ViewAudit, ViewRoleAudit, AssignExceptions, ResendMany,
 			IgnoreExceptions, RunCompensations, RedriveCompensations, CancelCompensations, NoteExceptions, ProposeBatches, ProposeMoney,
 			ApproveMoney, ApproveSettings, RunSweeps, ViewAlerts,
 		},
 		Admin: {
-			InspectQueues, ShareViews, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
+			InspectQueues, ShareViews, ViewAudit, ViewRoleAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
 			ProposeSettings, ManageOperators,
 		},
-		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
+		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewRoleAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, AllRoles...) {
 		for _, permission := range Permissions {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"backstop/internal/access"
 	"backstop/internal/alert"
 	"backstop/internal/audit"
 	"backstop/internal/compensation"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/uptrace/bun"
 )
+
+// RoleWord is the field of the acts of operators by the role that these have now.
+const RoleWord = "role"
 
 // ActList declares the list of acts. Its keys are numbers without gaps.
 var ActList = list.New(list.Spec{
@@ -28,6 +32,9 @@ var ActList = list.New(list.Spec{
 		}},
 		{Word: "action", Column: "action", Indexed: true, Suggest: actions},
 		{Word: "id", Column: "object_id", Indexed: true},
+		{Word: RoleWord, Hidden: true, Values: access.AllRoles, Match: func(_ context.Context, _ list.Lookup, role string) (list.Match, error) {
+			return list.Match{Where: "au.actor IN (SELECT 'operator:' || op.name FROM operators AS op WHERE op.role = ?)", Args: []any{role}}, nil
+		}},
 	},
 })
 

@@ -5,6 +5,7 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
+	"backstop/internal/console"
 	"backstop/internal/list"
 	"backstop/internal/pause"
 	"backstop/views/link"
@@ -20,6 +21,7 @@ type AuditData struct {
 	// there are more rows than were counted.
 	Acts, Actors         []list.Group
 	MoreActs, MoreActors bool
+	OfRole               bool // only what the operators with the viewer's role did
 	// Checked says that the chain of Length rows was checked: the first wrong row is Broken, and
 	// KeyNeeded the first whose key is not here; 0 = none.
 	Checked                   bool
@@ -31,7 +33,7 @@ var AuditTexts = ui.ListTexts{
 	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
 	Fields: map[string]ui.Field{
 		"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText},
-		"action": {Label: text.Act, Value: wording.Act}, "id": {Label: text.Object},
+		"action": {Label: text.Act, Value: wording.Act}, "id": {Label: text.Object}, console.RoleWord: {Label: text.Role, Value: ui.RoleText},
 	},
 }
 
@@ -77,6 +79,7 @@ var (
 	tAuditNoneHow = text.Text{ZH: "登录、补发、备注和管理命令都会记在这里。", EN: "Sign-ins, resends, notes and changes by commands are recorded here."}
 	tByAct        = text.Text{ZH: "按操作", EN: "By act"}
 	tByPerson     = text.Text{ZH: "按人", EN: "By person"}
+	tAuditOfRole  = text.Text{ZH: "仅显示角色为“%s”的人员的操作。", EN: "Only what people with the role %s did."}
 	tAuditCheck   = text.Text{ZH: "校验链条", EN: "Check the chain"}
 	tAuditWhole   = text.Text{ZH: "校验通过：%s 条记录，未发现篡改或删除。", EN: "Chain verified: %s rows, none changed or deleted."}
 	tAuditBroken  = text.Text{

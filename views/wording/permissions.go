@@ -32,6 +32,7 @@ var Permissions = map[access.Permission]text.Text{
 	access.ShareViews:           {ZH: "共享视图", EN: "Share views"},
 	access.QueryOrders:          {ZH: "查单", EN: "Query suppliers about orders"},
 	access.ViewAudit:            {ZH: "查看审计", EN: "See the audit"},
+	access.ViewRoleAudit:        {ZH: "查看本角色的审计", EN: "See the audit of one's role"},
 	access.ControlBreakers:      {ZH: "熔断和解除熔断", EN: "Open and close breakers"},
 	access.ControlAddresses:     {ZH: "测试和启用商户的通知地址", EN: "Ping and enable merchants' endpoints"},
 	access.ViewAlerts:           {ZH: "查看告警", EN: "See alerts"},

@@ -5,21 +5,32 @@ import (
 	"net/http"
 	"strings"
 
+	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/console"
 	"backstop/internal/list"
 	"backstop/views/operators"
 	"backstop/views/ui"
+	"backstop/web"
 
 	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
-// auditPage lists the audit; with ?check=1 it also verifies the chain.
+// auditPage lists the audit, or what the operators with the viewer's role did; with ?check=1 it also
+// verifies the chain.
 func (s *handlers) auditPage(c *fiber.Ctx) error {
-	data := operators.AuditData{Checked: c.Query("check") == "1"}
+	role := web.Operator(c).Role
+	data := operators.AuditData{OfRole: !s.Policy.Allows(role, access.ViewAudit)}
+	data.Checked = c.Query("check") == "1" && !data.OfRole
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
 		spec: console.ActList, always: true, columns: operators.ActColumns,
+		within: func(q list.Query) list.Query {
+			if data.OfRole {
+				q = q.With(console.RoleWord, role)
+			}
+			return q
+		},
 		read: func(ctx context.Context, q list.Query, span list.Slice) (list.Page[audit.Row], error) {
 			if err := s.groupActs(ctx, q, span, &data); err != nil {
 				return list.Page[audit.Row]{}, err
@@ -28,6 +39,9 @@ func (s *handlers) auditPage(c *fiber.Ctx) error {
 		},
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []audit.Row) (templ.Component, error) {
 			l.Anything = true // signing in has left an entry in the audit
+			if data.OfRole {
+				delete(l.Suggested, "actor") // others act too
+			}
 			if !data.Checked {
 				return operators.Audit(p, l, data), nil
 			}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -46,4 +47,31 @@ func TestTheAuditPageSaysWhatTheChainProves(t *testing.T) {
 			t.Error("it reports a result without having checked")
 		}
 	})
+}
+
+// Who may not read the whole audit reads what people with the same role did, on the page and in files.
+func TestOpsReadsTheAuditOfOps(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	lead, ops := h.SignIn(t, access.Lead), h.SignIn(t, access.Ops)
+	for _, path := range []string{"/audit?lang=en", "/audit?lang=en&role=lead", "/audit?lang=en&check=1", "/audit?lang=en&format=csv"} {
+		body := h.Page(t, ops, path).Body
+		if strings.Contains(body, "operator:the.lead") || strings.Contains(body, ">the.lead<") {
+			t.Errorf("%s shows what a lead did", path)
+		}
+		if path == "/audit?lang=en" && (!strings.Contains(body, "the.ops") || !strings.Contains(body, "Only what people with the role Operations did.")) {
+			t.Errorf("%s does not show what ops did", path)
+		}
+		if strings.Contains(body, `href="/audit?check=1"`) || strings.Contains(body, "The chain") {
+			t.Errorf("%s offers the check of the chain", path)
+		}
+	}
+	if body := h.Page(t, lead, "/audit?lang=en").Body; !strings.Contains(body, "the.ops") || !strings.Contains(body, "the.lead") {
+		t.Error("a lead does not see all of the audit")
+	}
+	for _, role := range []string{access.Viewer, access.Support, access.Finance} {
+		if got := h.Page(t, h.SignIn(t, role), "/audit"); got.Status != http.StatusForbidden {
+			t.Errorf("%s: %d", role, got.Status)
+		}
+	}
 }

@@ -210,7 +210,7 @@ func (s *handlers) routes() []web.Route {
 		page("/roles", access.UseAccount, s.rolesPage, web.Menu{}),
 		{Method: http.MethodGet, Path: "/invite/:token", Audience: web.ForVisitor, Handler: s.invitationPage},
 		{Method: http.MethodPost, Path: "/invite/:token", Audience: web.ForVisitor, Handler: s.acceptInvitation},
-		page("/audit", access.ViewAudit, s.auditPage, shown("scroll-text", text.Audit)),
+		page("/audit", access.ViewRoleAudit, s.auditPage, shown("scroll-text", text.Audit)),
 		page("/me", access.UseAccount, s.accountPage, aside("settings", text.Account)),
 		own("/me", s.saveAccount),
 		own("/me/password", s.changePassword),
