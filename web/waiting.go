@@ -35,7 +35,7 @@ type waiting struct {
 	console.AtWork
 }
 
-// of returns the counts of an operator's navigation, by the paths of their pages. Pages without
+// of returns the counts of what an operator may act on, by the paths of its pages. Pages without
 // counts are better than no pages: what cannot be read is only logged.
 func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits {
 	if w.s.Ready.failed("database") != nil || op.Gate != "" {
@@ -54,11 +54,18 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 	now := w.AtWork
 	w.mu.Unlock()
 	mine := now.Proposals.For(func(a *console.Approval) bool { return w.s.Approvals.May(actorOf(op), &a.Approval, a.MakerNow).Approve })
-	counts := map[string]console.Waits{
-		"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": {N: mine.Count, More: mine.More},
-	}
-	if w.s.Policy.Allows(op.Role, access.HandleAlerts) {
-		counts["/"] = now.Incidents
+	counts := map[string]console.Waits{"/approvals": {N: mine.Count, More: mine.More}}
+	for _, x := range []struct {
+		path  string
+		waits console.Waits
+		acts  access.Permission
+	}{
+		{"/", now.Incidents, access.HandleAlerts}, {"/exceptions", now.Exceptions, access.AssignExceptions},
+		{"/compensations", now.Dead, access.RunCompensations},
+	} {
+		if w.s.Policy.Allows(op.Role, x.acts) {
+			counts[x.path] = x.waits
+		}
 	}
 	return counts
 }
