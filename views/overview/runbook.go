@@ -18,8 +18,9 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// runbook is docs/operations.md as HTML; it is part of the program, so it is rendered once.
-var runbook = renderMarkdown(docs.Operations)
+// runbooks are docs/operations.md and its Chinese part as HTML, by language; they are part of the program,
+// so they are rendered once.
+var runbooks = map[string]string{"en": renderMarkdown(docs.Operations), "zh": renderMarkdown(docs.OperationsZH)}
 
 // asPages gives the parts of the runbook the form they have on other pages.
 var asPages = strings.NewReplacer(
@@ -34,7 +35,7 @@ var codeBegins = regexp.MustCompile("<pre><code[^>]*>")
 func renderMarkdown(source string) string {
 	_, source, _ = strings.Cut(source, "\n")
 	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(
-		parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(ownLinks{}, 0))))
+		parser.WithAutoHeadingID(), parser.WithHeadingAttribute(), parser.WithASTTransformers(util.Prioritized(ownLinks{}, 0))))
 	var b bytes.Buffer
 	if err := md.Convert([]byte(source), &b, parser.WithContext(parser.NewContext(parser.WithIDs(anchors{})))); err != nil {
 		panic(fmt.Sprintf("pages: the runbook cannot be rendered: %v", err))
@@ -81,4 +82,7 @@ func (anchors) Generate(title []byte, _ ast.NodeKind) []byte {
 func (anchors) Put([]byte) {}
 
 // Texts of this page.
-var tRunbookHow = text.Text{ZH: "运维手册随程序一起提供，与当前版本一致（英文）。", EN: "The operations manual of this version."}
+var (
+	tRunbookHow   = text.Text{ZH: "与当前版本一致。安装、升级、备份等其余章节见", EN: "The operations manual of this version."}
+	tRunbookWhole = text.Text{ZH: "英文全文", EN: "The whole manual in English"}
+)

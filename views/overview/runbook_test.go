@@ -11,18 +11,25 @@ import (
 // Links to chapters, from incidents and within the manual, lead somewhere.
 func TestEveryChapterOfTheRunbookExists(t *testing.T) {
 	t.Parallel()
-	for _, rule := range alert.Names {
-		if chapter := adviceFor(rule).chapter; !strings.Contains(runbook, ` id="`+chapter+`"`) {
-			t.Errorf("%s: there is no chapter %q", rule, chapter)
+	for language, runbook := range runbooks {
+		for _, rule := range alert.Names {
+			if chapter := adviceFor(rule).chapter; !strings.Contains(runbook, ` id="`+chapter+`"`) {
+				t.Errorf("%s, %s: there is no chapter %q", language, rule, chapter)
+			}
 		}
-	}
-	links := regexp.MustCompile(`<a href="([^"]*)"`).FindAllStringSubmatch(runbook, -1)
-	if len(links) == 0 {
-		t.Error("no links")
-	}
-	for _, link := range links {
-		if id, own := strings.CutPrefix(link[1], "#"); !own || !strings.Contains(runbook, ` id="`+id+`"`) {
-			t.Errorf("a link leads to %s, which is no chapter", link[1])
+		for _, chapter := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(runbook, -1) {
+			if !strings.Contains(runbooks["en"], chapter[0]) {
+				t.Errorf("%s: the chapter %s is not in English", language, chapter[1])
+			}
+		}
+		links := regexp.MustCompile(`<a href="([^"]*)"`).FindAllStringSubmatch(runbook, -1)
+		if len(links) == 0 {
+			t.Errorf("%s: no links", language)
+		}
+		for _, link := range links {
+			if id, own := strings.CutPrefix(link[1], "#"); !own || !strings.Contains(runbook, ` id="`+id+`"`) {
+				t.Errorf("%s: a link leads to %s, which is no chapter", language, link[1])
+			}
 		}
 	}
 }
