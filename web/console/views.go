@@ -46,7 +46,7 @@ func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []pre
 		if merchant := at.Get("merchant"); merchant != "" {
 			query.Set("merchant", merchant)
 		}
-		all = append(all, preset{"paid", search.PaidView(at.Get("merchant")), query})
+		all = append(all, preset{"paid", search.PaidView(p.Merchant(at.Get("merchant"))), query})
 	case console.ApprovalList:
 		all = append(all, preset{"decided", search.DecidedView(), url.Values{"decided": {console.Days(console.DayLayout, yesterday)}}})
 	case console.ActList:
