@@ -14,11 +14,12 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ApprovalActions are the names of all actions that can be proposed, for the list's filter.
-var ApprovalActions = []string{
-	"accept_late", "accept_amount", "attach", "keep_surplus", "owe_back", "resolved_elsewhere", "ignore", "refund.resolve",
-	"mark_paid", "force_closed", "force_failed", "refund", "payout", "payout.resolve", "adjust", "freeze", "unfreeze", "batch",
-	"settings.change",
+// decisions are the names of all decisions, for the list's filter.
+func decisions() (names []string) {
+	for _, w := range approval.Decisions {
+		names = append(names, w.Kind)
+	}
+	return names
 }
 
 // approvalColumns are the columns of an Approval.
@@ -40,7 +41,7 @@ var ApprovalList = list.New(list.Spec{
 		{Word: "no", Column: "order_no", Indexed: true, Hidden: true},
 		{Word: "state", Column: "state", Values: approval.Moves.Words()},
 		{Word: "maker", Match: matchMaker, Suggest: operatorNames},
-		{Word: "action", Column: "action", Values: ApprovalActions},
+		{Word: "action", Column: "action", Values: decisions()},
 		{Word: "decided", Hidden: true, Check: checkDays, Match: matchDecided}, // linked from a preset
 	},
 })

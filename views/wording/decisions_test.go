@@ -21,14 +21,14 @@ func TestEveryParameterOfADecisionHasItsTexts(t *testing.T) {
 			t.Errorf("%s: %v, or it is not said what it does", a.Name, err)
 		}
 		for _, f := range o.Fields {
-			if f.Kind == field.Flag && FlagWords[f.Name] == (text.Text{}) || ParamWords[f.Name] == (text.Text{}) {
+			if f.Kind == field.Flag && approval.FlagWords[f.Name] == (text.Text{}) || approval.ParamWords[f.Name] == (text.Text{}) {
 				t.Errorf("%s of %s has no label", f.Name, a.Name)
 			}
 			if (f.Kind == field.Line || f.Kind == field.Word || f.Kind == field.Text) && f.Max == 0 {
 				t.Errorf("%s of %s has no bound", f.Name, a.Name)
 			}
 			for _, choice := range f.Choices {
-				if ChoiceWords[f.Name][choice] == (text.Text{}) {
+				if approval.ChoiceWords[f.Name][choice] == (text.Text{}) {
 					t.Errorf("%s=%s of %s has no words", f.Name, choice, a.Name)
 				}
 			}

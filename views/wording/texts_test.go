@@ -20,7 +20,7 @@ import (
 // folders are where texts are declared.
 var folders = func() []string {
 	views, _ := filepath.Glob("../*")
-	return append(views, "../../internal/base/text")
+	return append(views, "../../internal/base/text", "../../internal/approval")
 }()
 
 // filesOf are the files of all folders that match the pattern, without tests.
