@@ -47,7 +47,7 @@ func (x *second) find(t *testing.T, token string) *Operator {
 
 func (x *second) start(t *testing.T, id int64) string {
 	t.Helper()
-	token, err := x.sessions.Start(t.Context(), id, "127.0.0.1")
+	token, err := x.sessions.Start(t.Context(), id, "127.0.0.1", "")
 	if err != nil {
 		t.Fatal(err)
 	}

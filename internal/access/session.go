@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/base/db"
@@ -43,10 +44,10 @@ func NewSessions(d *db.DB, keys *seal.Keyring, idle, longest time.Duration) *Ses
 // Start opens a session and returns its token: 256 random bits, new at each login, so that a
 // token planted beforehand is worthless, plus a MAC tag, so that a forged token is rejected
 // without a query.
-func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr string) (token string, err error) {
+func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr, userAgent string) (token string, err error) {
 	token, now := s.mac.NewToken(""), s.db.Now()
-	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
-		seal.HashToken(token), operatorID, remoteAddr, now, now).Exec(ctx)
+	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, device, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
+		seal.HashToken(token), operatorID, remoteAddr, deviceOf(userAgent), now, now).Exec(ctx)
 	if err != nil {
 		return "", fmt.Errorf("start a session: %w", err)
 	}
@@ -126,6 +127,7 @@ func (s *Sessions) End(ctx context.Context, token string) error {
 type Session struct {
 	Hash       string `bun:"token_hash"`
 	RemoteAddr string `bun:"remote_addr"`
+	Device     string `bun:"device"`     // "Chrome, Windows"; "" = not known
 	StartedAt  int64  `bun:"started_at"` // Unix µs
 	SeenAt     int64  `bun:"seen_at"`
 	Here       bool   `bun:"-"` // the session of this request
@@ -140,7 +142,7 @@ func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]
 	now := s.db.Now()
 	var rows []Session
 	err := s.db.Read.NewRaw(
-		"SELECT token_hash, remote_addr, started_at, seen_at FROM sessions WHERE operator_id = ? AND started_at > ? AND seen_at > ?"+
+		"SELECT token_hash, remote_addr, device, started_at, seen_at FROM sessions WHERE operator_id = ? AND started_at > ? AND seen_at > ?"+
 			" ORDER BY seen_at DESC LIMIT ?", operatorID, now-s.max.Microseconds(), now-s.idle.Microseconds(), sessionsListed).Scan(ctx,
 		&rows)
 	if err != nil {
@@ -167,6 +169,35 @@ func (s *Sessions) Counts(ctx context.Context) (map[int64]int64, error) {
 		by[r.OperatorID] = r.N
 	}
 	return by, nil
+}
+
+// EndOne ends one of the operator's sessions, by the hash of its token. Ending it again is fine.
+func (s *Sessions) EndOne(ctx context.Context, tx db.Tx, operatorID int64, hash string) error {
+	if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ? AND token_hash = ?", operatorID, hash).Exec(ctx); err != nil {
+		return fmt.Errorf("end a session: %w", err)
+	}
+	return nil
+}
+
+// deviceOf names browser and system by what the browser says of itself (User-Agent, RFC 9110
+// 10.1.5): enough for a person to know their own devices again. Others claim to be Chrome and
+// Safari too, so that these come last.
+func deviceOf(userAgent string) string {
+	named := func(names [][2]string) string {
+		for _, n := range names {
+			if strings.Contains(userAgent, n[0]) {
+				return n[1]
+			}
+		}
+		return ""
+	}
+	browser := named([][2]string{
+		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"MicroMessenger", "WeChat"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"},
+	})
+	system := named([][2]string{
+		{"Windows", "Windows"}, {"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"},
+	})
+	return strings.Trim(browser+", "+system, ", ")
 }
 
 // EndSessions ends all sessions of an operator.

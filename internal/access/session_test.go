@@ -23,7 +23,7 @@ func signedIn(t *testing.T, d *db.DB) (o *Operators, s *Sessions, token string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token, err = s.Start(t.Context(), op.ID, "10.0.0.1"); err != nil {
+	if token, err = s.Start(t.Context(), op.ID, "10.0.0.1", ""); err != nil {
 		t.Fatal(err)
 	}
 	return o, s, token
@@ -103,7 +103,7 @@ func TestTheTableOfSessionsOpensNothing(t *testing.T) {
 			t.Errorf("a wrong token: %v", err)
 		}
 	}
-	if second, err := s.Start(t.Context(), 1, ""); err != nil || second == token || len(token) < 50 {
+	if second, err := s.Start(t.Context(), 1, "", ""); err != nil || second == token || len(token) < 50 {
 		t.Errorf("tokens %q and %q: want new ones of 256 bits", token, second)
 	}
 }
@@ -122,7 +122,7 @@ func TestANewPasswordOrBeingDisabledEndsAllSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if token, err = s.Start(t.Context(), op.ID, ""); err != nil {
+		if token, err = s.Start(t.Context(), op.ID, "", ""); err != nil {
 			t.Fatal(err)
 		}
 		mustAdd(t, o, "boss", Admin, password)
@@ -140,7 +140,7 @@ func TestSessionsThatAreOverAreRemoved(t *testing.T) {
 	d := dbtest.SQLite(t)
 	_, s, _ := signedIn(t, d)
 	age(t, d, 13*time.Hour, 13*time.Hour)
-	if _, err := s.Start(t.Context(), 1, ""); err != nil {
+	if _, err := s.Start(t.Context(), 1, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	var rows int
@@ -180,11 +180,11 @@ func TestEndingTheOtherSessionsKeepsThisOne(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		_, s, here := signedIn(t, d)
 		op, _ := s.Find(t.Context(), here)
-		other, err := s.Start(t.Context(), op.ID, "203.0.113.9")
+		other, err := s.Start(t.Context(), op.ID, "203.0.113.9", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		stranger, err := s.Start(t.Context(), op.ID+1, "203.0.113.10")
+		stranger, err := s.Start(t.Context(), op.ID+1, "203.0.113.10", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -444,5 +444,22 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	}
 	if p.Allows(Admin, "no.such") {
 		t.Error("a permission that there is not is granted")
+	}
+}
+
+func TestADeviceIsKnownByWhatItsBrowserSays(t *testing.T) {
+	t.Parallel()
+	for agent, want := range map[string]string{
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36":               "Chrome, Windows",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36 Edg/126.0.0.0": "Edge, Windows",
+		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/605.1.15":         "Safari, macOS",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/604.1":     "Safari, iPhone",
+		"Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0":                                                        "Firefox, Linux",
+		"Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36":         "Chrome, Android",
+		"curl/8.5.0": "", "<script>": "",
+	} {
+		if got := deviceOf(agent); got != want {
+			t.Errorf("%s is %q, want %q", agent, got, want)
+		}
 	}
 }

@@ -43,5 +43,8 @@ var (
 	tStarted       = text.Text{ZH: "登录时间", EN: "Signed in"}
 	tLastSeen      = text.Text{ZH: "最近使用", EN: "Last used"}
 	tThisOne       = text.Text{ZH: "当前设备", EN: "This session"}
+	tEnd           = text.Text{ZH: "结束", EN: "End"}
+	tEndOne        = text.Text{ZH: "结束 %s %s 的登录", EN: "End the session of %s at %s"}
+	tDevice        = text.Text{ZH: "设备", EN: "Device"}
 	tEndOthers     = text.Text{ZH: "结束其他登录", EN: "Sign out other sessions"}
 )

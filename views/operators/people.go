@@ -98,10 +98,13 @@ type PersonData struct {
 }
 
 var sessionColumns = []ui.Column[access.Session]{
+	ui.TextCol("device", tDevice, func(s access.Session) string { return s.Device }).As("nowrap"),
 	ui.TextCol("from", text.Address, func(s access.Session) string { return s.RemoteAddr }).As("mono small nowrap").With(sessionFrom),
 	ui.TimeCol("started", tStarted, func(s access.Session) *int64 { return &s.StartedAt }),
 	ui.TimeCol("seen", tLastSeen, func(s access.Session) *int64 { return &s.SeenAt }),
 }
+
+var endColumn = ui.TextCol("end", tEnd, func(access.Session) string { return "" }).As("nowrap").With(endOne)
 
 var sessionTexts = ui.ListTexts{Title: tOpenSessions, Icon: "users", None: tNoSessions}
 

@@ -85,6 +85,7 @@ var Acts = map[string]text.Text{
 	bulk.StopAct:               {ZH: "停止批次", EN: "stopped a batch"},
 	bulk.RateAct:               {ZH: "修改批次速度", EN: "changed the rate of a batch"},
 	bulk.EndAct:                {ZH: "批次结束", EN: "a batch ended"},
+	"session.end":              {ZH: "结束了一个登录", EN: "ended a session"},
 	"session.end_others":       {ZH: "结束了其他登录", EN: "ended the other sessions"},
 	sandbox.MakeAct:            {ZH: "创建了沙箱或其新密钥", EN: "created the sandbox, or a new key for it"},
 	sandbox.OrderAct:           {ZH: "创建了沙箱订单", EN: "created a sandbox order"},

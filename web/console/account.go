@@ -124,10 +124,16 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
 }
 
-// endSessions ends all other sessions of the operator.
+// endSessions ends all other sessions of the operator, or the one that is named.
 func (s *handlers) endSessions(c *fiber.Ctx) error {
-	op := web.Operator(c)
+	op, one := web.Operator(c), web.Field(c, "session")
 	err := s.DB.Tx(c.UserContext(), func(ctx context.Context, tx db.Tx) error {
+		if one != "" {
+			if err := s.Sessions.EndOne(ctx, tx, op.ID, one); err != nil {
+				return err
+			}
+			return s.keepIn(ctx, tx, c, ownAct(op, "session.end"))
+		}
 		ended, err := s.Sessions.EndOthers(ctx, tx, op.ID, c.Cookies(s.CookieName()))
 		if err != nil {
 			return err

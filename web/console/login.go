@@ -134,7 +134,7 @@ func (s *handlers) keepDevice(c *fiber.Ctx, name, device string) {
 }
 
 func (s *handlers) startSession(c *fiber.Ctx, op *access.Operator) error {
-	token, err := s.Sessions.Start(c.UserContext(), op.ID, s.Client(c).String())
+	token, err := s.Sessions.Start(c.UserContext(), op.ID, s.Client(c).String(), c.Get(fiber.HeaderUserAgent))
 	if err != nil {
 		return err
 	}

@@ -151,3 +151,40 @@ func TestTheSecondFactorIsAskedForAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestOneSessionIsEndedByItsOwner(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		here := h.SignIn(t, access.Ops)
+		signIn := func() string {
+			return webtest.CookieOf(h.Call(t, http.MethodPost, "/login", "name=the.ops&password="+webtest.GoodPassword, "Content-Type",
+				"application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "User-Agent", "Mozilla/5.0 (iPhone) Version/17.5 Safari/604.1"))
+		}
+		phone, other := signIn(), signIn()
+		page := h.Page(t, here, "/me?lang=en").Body
+		if !strings.Contains(page, "Safari, iPhone") {
+			t.Error("the list of sessions does not name the device")
+		}
+		hashes := regexp.MustCompile(`name="session" value="([^"]+)"`).FindAllStringSubmatch(page, -1)
+		if len(hashes) != 2 {
+			t.Fatalf("%d sessions can be ended, want 2", len(hashes))
+		}
+		lead := h.SignIn(t, access.Lead)
+		for _, m := range hashes { // nobody else can
+			h.Post(t, lead, "/me/sessions/end", "session", m[1])
+		}
+		if got := h.Post(t, here, "/me/sessions/end", "session", hashes[0][1]); got.Status != http.StatusSeeOther {
+			t.Fatalf("ended: %d", got.Status)
+		}
+		open := 0
+		for _, cookie := range []string{here, phone, other} {
+			if h.Page(t, cookie, "/orders").Status == http.StatusOK {
+				open++
+			}
+		}
+		if open != 2 || h.Page(t, here, "/orders").Status != http.StatusOK {
+			t.Errorf("%d sessions are open, want 2 with this one", open)
+		}
+	})
+}
