@@ -227,7 +227,7 @@ var allPages = []namedPage{
 	{"overview", "/", "3,499.00"},
 	{"guide", "/guide", "kind: sortedparams"},
 	{"attention-filtered", "/?matter=exceptions", "12.300"},
-	{"runbook", "/runbook", "pg_wal"},
+	{"runbook", "/runbook", "BACKSTOP_QUERY_STEPS"},
 	{"orders", "/orders", "GX-88210477"},
 	{"order", "/orders/2026112000000001", "SKU-77120"},
 	{"order-exception", "/orders/2026112000000003", "12.300"},
