@@ -223,7 +223,7 @@ func (s *handlers) viewCounts(c *fiber.Ctx) error {
 	}
 	parts := make([]templ.Component, 0, len(keys))
 	for _, key := range keys {
-		parts = append(parts, ui.CountOf(p, key, s.count(ctx, c, p, of, queries[key])))
+		parts = append(parts, search.CountOf(p, key, s.count(ctx, c, p, of, queries[key])))
 	}
 	return s.Render(c, http.StatusOK, templ.Join(parts...))
 }
