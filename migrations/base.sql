@@ -62,7 +62,6 @@ CREATE TABLE supplier_accounts (
 CREATE TABLE suppliers (
     id                 BIGINT  PRIMARY KEY,
     code               TEXT    NOT NULL UNIQUE,
-    name               TEXT    NOT NULL DEFAULT '',
     kind               TEXT    NOT NULL,
     account_id         BIGINT  NOT NULL REFERENCES supplier_accounts (id),
     enabled            BOOLEAN NOT NULL,

@@ -1,0 +1,1 @@
+ALTER TABLE suppliers ADD COLUMN name TEXT NOT NULL DEFAULT ''; -- '' = its code
