@@ -82,8 +82,10 @@ var (
 		Status: http.StatusUnauthorized, Code: "unauthorized",
 		Message: "send a valid key: Authorization: Bearer <key>",
 	}
-	errForbidden       = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
-	errStaleSecond     = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "give the second factor again in the console, or use a personal token"}
+	errForbidden   = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
+	errStaleSecond = &Error{
+		Status: http.StatusForbidden, Code: "forbidden", Message: "give the second factor again in the console, or use a personal token",
+	}
 	errAPIKeyNeeded    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this is the payout_key: use the api_key here"}
 	errPayoutKeyNeeded = &Error{
 		Status: http.StatusForbidden, Code: "payout_key_needed",

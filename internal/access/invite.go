@@ -76,7 +76,9 @@ func (o *Operators) Invited(ctx context.Context, token string) (*Operator, error
 
 // Accept sets the password of whom a link invites, and uses the link up. then runs in the same
 // transaction. Errors: ErrInvitation, ErrPassword.
-func (o *Operators) Accept(ctx context.Context, token, password string, then func(context.Context, db.Tx, *Operator) error) (*Operator, error) {
+func (o *Operators) Accept(ctx context.Context, token, password string,
+	then func(context.Context, db.Tx, *Operator) error,
+) (*Operator, error) {
 	row, err := o.Invited(ctx, token)
 	if err != nil {
 		return nil, err

@@ -260,7 +260,9 @@ func (o *Operators) SetRole(ctx context.Context, name, role string) error {
 }
 
 // byCommand makes a change and records it in the audit; a change that returns no operator was none.
-func (o *Operators) byCommand(ctx context.Context, action, name string, change func(context.Context, db.Tx, string) (*Operator, error)) error {
+func (o *Operators) byCommand(ctx context.Context, action, name string,
+	change func(context.Context, db.Tx, string) (*Operator, error),
+) error {
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		row, err := change(ctx, tx, name)
 		if err != nil || row == nil {

@@ -144,7 +144,9 @@ func (f *SecondFactors) step(secret, code string) (step int64, err error) {
 // SetUp gives an operator the second factor that was offered, whose first code this is, and returns
 // the recovery codes. The session of the token counts as having given it; others have to. then runs
 // in the same transaction. Errors: ErrCode, *ClockError, ErrHasSecond.
-func (f *SecondFactors) SetUp(ctx context.Context, op *Operator, token, sealed, code string, then func(context.Context, db.Tx) error) (recovery []string, err error) {
+func (f *SecondFactors) SetUp(ctx context.Context, op *Operator, token, sealed, code string,
+	then func(context.Context, db.Tx) error,
+) (recovery []string, err error) {
 	secret, err := f.keys.Open(totpPlace(op.ID), sealed)
 	if err != nil {
 		return nil, ErrCode
@@ -185,7 +187,8 @@ func newRecovery(ctx context.Context, tx db.Tx, operator int64) (all []string, e
 	for range codes {
 		text := strings.ToLower(rand.Text())
 		code := text[:4] + "-" + text[4:8] + "-" + text[8:12]
-		if _, err := tx.NewRaw("INSERT INTO recovery_codes (code_hash, operator_id) VALUES (?, ?)", recoveryHash(operator, code), operator).Exec(ctx); err != nil {
+		if _, err := tx.NewRaw("INSERT INTO recovery_codes (code_hash, operator_id) VALUES (?, ?)", recoveryHash(operator, code),
+			operator).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("store a recovery code: %w", err)
 		}
 		all = append(all, code)
@@ -242,7 +245,8 @@ func (f *SecondFactors) Give(ctx context.Context, op *Operator, token, code stri
 		var err error
 		if recovered {
 			used = ErrCode // one that was used is as wrong as any other
-			res, err = tx.NewRaw("UPDATE recovery_codes SET used_at = ? WHERE code_hash = ? AND used_at IS NULL", now, recoveryHash(op.ID, code)).Exec(ctx)
+			res, err = tx.NewRaw("UPDATE recovery_codes SET used_at = ? WHERE code_hash = ? AND used_at IS NULL", now,
+				recoveryHash(op.ID, code)).Exec(ctx)
 		} else {
 			res, err = tx.NewRaw("UPDATE operators SET totp_step = ? WHERE id = ? AND totp_step < ?", step, op.ID, step).Exec(ctx)
 		}

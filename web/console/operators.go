@@ -8,7 +8,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/operator"
 	"backstop/views/operators"
@@ -139,11 +138,10 @@ func (s *handlers) acceptInvitation(c *fiber.Ctx) error {
 	if web.Field(c, "new") != web.Field(c, "again") {
 		return s.sendInvitation(c, http.StatusUnprocessableEntity, operators.NotSame)
 	}
-	op, err := s.Operators.Accept(c.UserContext(), c.Params("token"), web.Field(c, "new"), func(ctx context.Context, tx db.Tx, op *access.Operator) error {
-		return s.Audit.Write(ctx, tx, audit.Act{
-			Actor: "operator:" + op.Name, Action: "operator.accept", Object: operator.Object, ObjectID: op.Name, Remote: s.Client(c).String(),
+	op, err := s.Operators.Accept(c.UserContext(), c.Params("token"), web.Field(c, "new"),
+		func(ctx context.Context, tx db.Tx, op *access.Operator) error {
+			return s.keepIn(ctx, tx, c, ownAct(op, "operator.accept"))
 		})
-	})
 	switch {
 	case errors.Is(err, access.ErrInvitation):
 		return s.sendInvitation(c, http.StatusGone, "")
