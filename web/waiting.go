@@ -60,7 +60,8 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 		waits console.Waits
 		acts  access.Permission
 	}{
-		{"/", now.Incidents, access.HandleAlerts}, {"/exceptions", now.Exceptions, access.AssignExceptions},
+		{"/", now.Incidents, access.HandleAlerts},
+		{"/exceptions", now.Exceptions, access.AssignExceptions},
 		{"/compensations", now.Dead, access.RunCompensations},
 	} {
 		if w.s.Policy.Allows(op.Role, x.acts) {

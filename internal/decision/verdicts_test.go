@@ -26,6 +26,9 @@ func (r *rules) approve(s step, again bool) bool {
 	if d.second && d.maker == s.by && !is("own") {
 		return false
 	}
+	if checker.disabled && !is("people") { // does nothing, not even end what is late
+		return false
+	}
 	if d.second && !mayApprove(d.role, checker.role, d.unverified) || !d.second && !mayPropose(checker.role, d.action, false) {
 		return false
 	}

@@ -41,7 +41,11 @@ func (m *Month) Add(of Month) {
 	m.Frozen += of.Frozen
 	m.Reserved += of.Reserved
 	for _, x := range [][2]*Movement{
-		{&m.Payments, &of.Payments}, {&m.Fees, &of.Fees}, {&m.Refunds, &of.Refunds}, {&m.Payouts, &of.Payouts}, {&m.Disputes, &of.Disputes},
+		{&m.Payments, &of.Payments},
+		{&m.Fees, &of.Fees},
+		{&m.Refunds, &of.Refunds},
+		{&m.Payouts, &of.Payouts},
+		{&m.Disputes, &of.Disputes},
 		{&m.Other, &of.Other},
 	} {
 		x[0].Count += x[1].Count
