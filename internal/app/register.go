@@ -23,7 +23,6 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/decision"
 	"backstop/internal/exception"
-	"backstop/internal/fund/adjust"
 	"backstop/internal/inbox"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -153,18 +152,9 @@ func (a *App) desk(operators *access.Operators) *approval.Desk {
 	return approval.NewDesk(approval.Options{
 		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Life: a.o.Config.ApprovalExpires, Operators: operators,
 		Log: a.o.Log,
-	}, a.actions()...)
-}
-
-// actions returns all actions that can be proposed. To add one, declare an Action in the
-// package that owns its effect and list it here.
-func (a *App) actions() []act.Kind {
-	return slices.Concat(
-		decision.Kinds(decision.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Querier: a.advance, Refunds: a.refunds}),
-		adjust.Kinds(a.db, a.ledger),
-		a.payouts.Decisions(),
-		[]act.Kind{apply.Decision(a.applies), a.batches.Decision(), a.refunds.Decision()},
-	)
+	}, decision.All(decision.Options{
+		DB: a.db, Settings: a.settings, Payments: a.processor, Querier: a.advance, Refunds: a.refunds,
+	}, a.ledger, a.payouts, a.batches, a.applies)...)
 }
 
 func (a *App) openApplies(context.Context) (err error) {

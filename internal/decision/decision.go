@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"backstop/internal/access"
@@ -14,12 +15,17 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
+	"backstop/internal/bulk"
 	"backstop/internal/exception"
+	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
+	"backstop/internal/ledger"
 	"backstop/internal/order"
 	"backstop/internal/orderquery"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
+	"backstop/internal/settings/apply"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -88,6 +94,13 @@ func Kinds(o Options) []act.Kind {
 		k.Second.Unverified = k.Second.Query != nil
 	}
 	return all
+}
+
+// All returns all decisions of two people. To add one, declare a Kind in the package that owns its
+// effect and list it here.
+func All(o Options, l *ledger.Ledger, payouts *payout.Machine, batches *bulk.Batches, applies apply.Env) []act.Kind {
+	return slices.Concat(Kinds(o), adjust.Kinds(o.DB, l), payouts.Decisions(),
+		[]act.Kind{apply.Decision(applies), batches.Decision(), o.Refunds.Decision()})
 }
 
 // Subject is what a decision is about.

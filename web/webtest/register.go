@@ -20,7 +20,6 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/decision"
 	"backstop/internal/exception"
-	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
@@ -100,13 +99,9 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators,
 		Log: o.Log,
-	}, slices.Concat(
-		decision.Kinds(decision.Options{
-			DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Querier: h.asking(o), Refunds: o.Refunds,
-		}),
-		adjust.Kinds(o.DB, ledger.New(o.DB)), o.Payouts.Decisions(),
-		[]act.Kind{apply.Decision(applying), o.Batches.Decision(), o.Refunds.Decision()},
-	)...)
+	}, decision.All(decision.Options{
+		DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Querier: h.asking(o), Refunds: o.Refunds,
+	}, ledger.New(o.DB), o.Payouts, o.Batches, applying)...)
 	o.Views = &savedview.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
