@@ -59,8 +59,11 @@ func unwritable(path string, err error) error {
 	return fmt.Errorf("the data folder %s cannot be written (%w): give it to user %d, or set BACKSTOP_DATA", path, err, os.Getuid())
 }
 
-// Close unlocks the folder.
-func (f *folder) Close() error { return f.lock.Close() }
+// Close unlocks the folder. Closing the file alone would leave the lock to a process that is being
+// forked at this moment, until it executes its program (flock(2)).
+func (f *folder) Close() error {
+	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_UN), f.lock.Close())
+}
 
 // goodName matches generated names and names allowed by BACKSTOP_NODE_NAME.
 var goodName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
