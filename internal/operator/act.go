@@ -36,11 +36,10 @@ type role struct {
 func Kinds(o *access.Operators) []act.Kind {
 	kind := func(name string, params act.Params, do func(context.Context, db.Tx, act.Input, string) (act.Outcome, error)) act.Kind {
 		return act.Kind{
-			Name: name, Object: Object, Permission: access.ManageOperators, Fresh: true, Params: params, Load: load,
-			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
-				out, err := do(ctx, tx, in, subjects[0].ID)
-				return []act.Outcome{out}, err
-			},
+			Name: name, Object: Object, Permission: access.ManageOperators, Fresh: true, Params: params, Load: act.ByID(load),
+			Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+				return do(ctx, tx, in, s.ID)
+			}),
 		}
 	}
 	changing := func(name string, change func(context.Context, db.Tx, string) (*access.Operator, error)) act.Kind {
@@ -68,9 +67,9 @@ func Kinds(o *access.Operators) []act.Kind {
 		r := in.Params.(role).Role
 		return invited(map[string]any{"role": r})(o.InviteTx(ctx, tx, name, r))
 	})
-	inviting.Load = func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-		return []act.Subject{{ID: refs[0].ID}}, nil // nobody yet
-	}
+	inviting.Load = act.ByID(func(_ context.Context, _ bun.IDB, name string) (act.Subject, error) {
+		return act.Subject{ID: name}, nil // nobody yet
+	})
 	return []act.Kind{
 		inviting,
 		kind(RoleAct, act.ParamsOf[role](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
@@ -106,16 +105,13 @@ func invited(details map[string]any) func(*access.Invitation, error) (act.Outcom
 	}
 }
 
-func load(ctx context.Context, q bun.IDB, refs []act.Ref) (subjects []act.Subject, _ error) {
-	for _, r := range refs {
-		row, err := access.Named(ctx, q, r.ID)
-		if errors.Is(err, access.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("load an operator: %w", err)
-		}
-		subjects = append(subjects, act.Subject{Row: row.ID, ID: row.Name, Value: row})
+func load(ctx context.Context, q bun.IDB, name string) (act.Subject, error) {
+	row, err := access.Named(ctx, q, name)
+	if errors.Is(err, access.ErrNotFound) {
+		return act.Subject{}, act.ErrNotFound
 	}
-	return subjects, nil
+	if err != nil {
+		return act.Subject{}, fmt.Errorf("load an operator: %w", err)
+	}
+	return act.Subject{Row: row.ID, ID: row.Name, Value: row}, nil
 }
