@@ -87,7 +87,8 @@ type SecondFactors struct {
 // NewSecondFactors returns the second factors of the database.
 func NewSecondFactors(d *db.DB, keys *seal.Keyring) *SecondFactors { return &SecondFactors{d, keys} }
 
-func totpPlace(id int64) seal.Place {
+// TOTPPlace binds the sealed secret of a second factor to its operator.
+func TOTPPlace(id int64) seal.Place {
 	return seal.Place{Table: "operators", Row: strconv.FormatInt(id, 10), Field: "totp_secret"}
 }
 
@@ -102,7 +103,7 @@ type Offer struct {
 func (f *SecondFactors) Offer(op *Operator, sealed string) (*Offer, error) {
 	secret := ""
 	if sealed != "" {
-		if raw, err := f.keys.Open(totpPlace(op.ID), sealed); err == nil {
+		if raw, err := f.keys.Open(TOTPPlace(op.ID), sealed); err == nil {
 			secret = string(raw)
 		}
 	}
@@ -114,7 +115,7 @@ func (f *SecondFactors) Offer(op *Operator, sealed string) (*Offer, error) {
 		secret = key.Secret()
 	}
 	return &Offer{
-		Secret: secret, Sealed: f.keys.Seal(totpPlace(op.ID), []byte(secret)),
+		Secret: secret, Sealed: f.keys.Seal(TOTPPlace(op.ID), []byte(secret)),
 		URL: "otpauth://totp/" + totpIssuer + ":" + op.Name + "?issuer=" + totpIssuer + "&secret=" + secret,
 	}, nil
 }
@@ -147,7 +148,7 @@ func (f *SecondFactors) step(secret, code string) (step int64, err error) {
 func (f *SecondFactors) SetUp(ctx context.Context, op *Operator, token, sealed, code string,
 	then func(context.Context, db.Tx) error,
 ) (recovery []string, err error) {
-	secret, err := f.keys.Open(totpPlace(op.ID), sealed)
+	secret, err := f.keys.Open(TOTPPlace(op.ID), sealed)
 	if err != nil {
 		return nil, ErrCode
 	}
@@ -155,7 +156,7 @@ func (f *SecondFactors) SetUp(ctx context.Context, op *Operator, token, sealed, 
 	if err != nil {
 		return nil, err
 	}
-	return recovery, f.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	err = f.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		now := f.db.Now()
 		res, err := tx.NewRaw("UPDATE operators SET totp_secret = ?, totp_since = ?, totp_step = ?, updated_at = ? WHERE id = ? AND totp_since IS NULL",
 			sealed, now, step, now, op.ID).Exec(ctx)
@@ -173,6 +174,7 @@ func (f *SecondFactors) SetUp(ctx context.Context, op *Operator, token, sealed, 
 		}
 		return then(ctx, tx)
 	})
+	return recovery, err
 }
 
 // Renew replaces the recovery codes.
@@ -231,7 +233,7 @@ func (f *SecondFactors) Give(ctx context.Context, op *Operator, token, code stri
 	recovered = recoveryForm.MatchString(code)
 	step := int64(0)
 	if !recovered {
-		secret, err := f.keys.Open(totpPlace(op.ID), *op.TOTPSecret)
+		secret, err := f.keys.Open(TOTPPlace(op.ID), *op.TOTPSecret)
 		if err != nil {
 			return false, fmt.Errorf("open the second factor of %s: %w", op.Name, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
@@ -35,7 +36,7 @@ func Reseal(ctx context.Context, env Env, progress func(rows int)) (changed int,
 	rows := 0
 	for _, table := range []string{
 		"suppliers", settings.MerchantsTable, settings.SubscriptionsTable, changesTable,
-		settings.PayoutAccountsTable,
+		settings.PayoutAccountsTable, operatorsTable,
 	} {
 		var ids []int64
 		if err := env.DB.Read.NewRaw("SELECT id FROM ? ORDER BY id", bun.Ident(table)).Scan(ctx, &ids); err != nil {
@@ -138,6 +139,9 @@ func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (
 	return changed && err == nil, err
 }
 
+// operatorsTable has the secrets of second factors.
+const operatorsTable = "operators"
+
 // column is a column with secrets, as stored and under the current key.
 type column struct {
 	name         string
@@ -150,6 +154,7 @@ func (env Env) columns(ctx context.Context, tx db.Tx, table string, id int64) (c
 		Code, Kind                     string
 		Config, SigningSecrets, Notify json.RawMessage
 		Sealed                         string
+		TotpSecret                     *string
 	}
 	if table == settings.PayoutAccountsTable {
 		return env.payoutAccount(ctx, tx, id)
@@ -160,6 +165,8 @@ func (env Env) columns(ctx context.Context, tx db.Tx, table string, id int64) (c
 		names = []string{"code", "kind", "config"}
 	case changesTable:
 		names = []string{"sealed"}
+	case operatorsTable:
+		names = []string{"totp_secret"}
 	}
 	if err := env.DB.ForUpdate(tx.NewSelect().Table(table).Column(names...).Where("id = ?", id)).Scan(ctx, &row); err != nil {
 		return nil, fmt.Errorf("read %s %d: %w", table, id, err)
@@ -167,7 +174,13 @@ func (env Env) columns(ctx context.Context, tx db.Tx, table string, id int64) (c
 	name := "supplier"
 	switch table {
 	case changesTable:
-		c, err := env.change(id, row.Sealed)
+		c, err := env.whole(table, id, "sealed", row.Sealed, changePlace(id))
+		return []column{c}, err
+	case operatorsTable:
+		if row.TotpSecret == nil {
+			return nil, nil
+		}
+		c, err := env.whole(table, id, "totp_secret", *row.TotpSecret, access.TOTPPlace(id))
 		return []column{c}, err
 	case "suppliers":
 		columns, err = env.supplier(row.Code, row.Kind, row.Config)
@@ -226,17 +239,17 @@ func (env Env) payoutAccount(ctx context.Context, tx db.Tx, id int64) ([]column,
 	}, nil
 }
 
-// change reseals the values of a change that waits.
-func (env Env) change(id int64, sealed string) (column, error) {
-	c := column{"sealed", json.RawMessage(sealed), json.RawMessage(sealed)}
+// whole reseals a column that is one sealed text.
+func (env Env) whole(table string, id int64, name, sealed string, place seal.Place) (column, error) {
+	c := column{name, json.RawMessage(sealed), json.RawMessage(sealed)}
 	if !env.Keys.NeedsReseal(sealed) {
 		return c, nil
 	}
-	plain, err := env.Keys.Open(changePlace(id), sealed)
+	plain, err := env.Keys.Open(place, sealed)
 	if err != nil {
-		return c, fmt.Errorf("setting_changes %d: %w", id, hint(err))
+		return c, fmt.Errorf("%s %d: %w", table, id, hint(err))
 	}
-	c.renewed = json.RawMessage(env.Keys.Seal(changePlace(id), plain))
+	c.renewed = json.RawMessage(env.Keys.Seal(place, plain))
 	return c, nil
 }
 

@@ -1,9 +1,11 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
@@ -11,6 +13,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 	"backstop/internal/settings"
+
+	"github.com/pquerna/otp/totp"
 )
 
 func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
@@ -31,6 +35,52 @@ func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
 		env.Keys = keyring(t, 2) // the old key is gone
 		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged",
 			"account m1 CNY unchanged")
+	})
+}
+
+// A second factor works on after the master key under which it was set up is gone.
+func TestResealBringsSecondFactorsUnderTheCurrentKey(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		env, _ := newEnv(t, d)
+		for _, name := range []string{"li", "bo"} { // bo has none
+			if _, err := access.NewOperators(d, audit.New(d, env.Keys)).Add(t.Context(), name, access.Lead, "correct horse battery"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		op := func() *access.Operator {
+			row, err := access.Named(t.Context(), d, "li")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return row
+		}
+		code := func(secret string, at time.Time) string {
+			code, err := totp.GenerateCode(secret, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return code
+		}
+		old := access.NewSecondFactors(d, env.Keys)
+		offer, err := old.Offer(op(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := old.SetUp(t.Context(), op(), "", offer.Sealed, code(offer.Secret, d.NowTime().Add(-30*time.Second)),
+			func(context.Context, db.Tx) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := access.NewSecondFactors(d, keyring(t, 2)).Give(t.Context(), op(), "", code(offer.Secret, d.NowTime())); err == nil {
+			t.Error("the control: the secret opens without its key")
+		}
+		env.Keys = keyring(t, 2, 1)
+		if n, err := Reseal(t.Context(), env, nil); err != nil || n != 1 {
+			t.Fatalf("resealed %d, %v", n, err)
+		}
+		if _, err := access.NewSecondFactors(d, keyring(t, 2)).Give(t.Context(), op(), "", code(offer.Secret, d.NowTime())); err != nil {
+			t.Errorf("the code after the rotation: %v", err)
+		}
 	})
 }
 
