@@ -206,7 +206,7 @@ var domainErrors = []struct {
 	{access.ErrCode, http.StatusUnprocessableEntity, "invalid_field", "code", "验证码不正确：请输入应用现在显示的六位数字，或一个恢复码"},
 	{access.ErrCodeUsed, http.StatusUnprocessableEntity, "invalid_field", "code", "这个验证码已用过：请等下一个"},
 	{access.ErrDisabled, http.StatusConflict, "disabled", "", "这位操作员已停用：请先启用"},
-	{access.ErrNotLocked, http.StatusConflict, "not_disabled", "", "这位操作员没有停用"},
+	{access.ErrNotDisabled, http.StatusConflict, "not_disabled", "", "这位操作员没有停用"},
 	{access.ErrLastAdmin, http.StatusConflict, "last_admin", "", "这是最后一位管理员：请先邀请另一位"},
 	{access.ErrLastApprover, http.StatusConflict, "last_lead", "", "这是最后一位能复核的财务主管：请先邀请另一位"},
 	{db.ErrBusy, http.StatusServiceUnavailable, "busy", "", ""},

@@ -34,9 +34,9 @@ var (
 	ErrLastApprover = errors.New(
 		"this is the last operator who may approve: add another one first with backstop operator add NAME --role lead")
 	// ErrSelf keeps a person from gaining a role, and from being locked out by mistake.
-	ErrSelf       = errors.New("nobody changes or disables themselves: ask another admin")
-	ErrNotLocked  = errors.New("the operator is not disabled")
-	ErrInvitation = errors.New("this link was used, has expired or was replaced: ask an admin for a new one")
+	ErrSelf        = errors.New("nobody changes or disables themselves: ask another admin")
+	ErrNotDisabled = errors.New("the operator is not disabled")
+	ErrInvitation  = errors.New("this link was used, has expired or was replaced: ask an admin for a new one")
 	// ErrLogin covers a wrong name, a wrong password and a disabled operator alike, so that it
 	// does not reveal which names exist.
 	ErrLogin = errors.New("wrong name or password")

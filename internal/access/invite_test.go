@@ -141,7 +141,7 @@ func TestANameThatNeverCameIsFreeAgain(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE operators SET signed_in_at = 1").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.Enable(t.Context(), "li"); !errors.Is(err, ErrNotLocked) {
+		if err := o.Enable(t.Context(), "li"); !errors.Is(err, ErrNotDisabled) {
 			t.Errorf("enabled one who is: %v", err)
 		}
 		if err := o.Disable(t.Context(), "li"); err != nil {

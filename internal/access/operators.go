@@ -246,7 +246,7 @@ func (o *Operators) Disable(ctx context.Context, name string) error {
 	return o.byCommand(ctx, "operator.disable", name, o.DisableTx)
 }
 
-// Enable lets a disabled operator in again, by a command. Errors: ErrNotFound, ErrNotLocked.
+// Enable lets a disabled operator in again, by a command. Errors: ErrNotFound, ErrNotDisabled.
 func (o *Operators) Enable(ctx context.Context, name string) error {
 	return o.byCommand(ctx, "operator.enable", name, o.EnableTx)
 }
@@ -289,11 +289,11 @@ func (o *Operators) DisableTx(ctx context.Context, tx db.Tx, name string) (*Oper
 }
 
 // EnableTx lets a disabled operator in again, with the password as it was. Errors: ErrNotFound,
-// ErrNotLocked.
+// ErrNotDisabled.
 func (o *Operators) EnableTx(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
 	row, err := find(ctx, o.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
 	if err == nil {
-		return nil, ErrNotLocked
+		return nil, ErrNotDisabled
 	}
 	if !errors.Is(err, ErrDisabled) {
 		return nil, err
