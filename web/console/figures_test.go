@@ -20,23 +20,24 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Viewer)
 	now := h.DB.Now()
-	h.Happen(t, func(x *report.Delta) {
-		for i := range int64(100) {
-			x.Raised(now, "CNY", 1000)
-			if i < 74 {
-				x.Notified(now, "CNY", 1000)
-				x.Attempt(1, report.OK, 80*time.Millisecond)
-			}
+	before := now - (2 * time.Minute).Microseconds() // never in the last whole minute, even if it turns meanwhile
+	x := report.NewDelta(before)
+	for i := range int64(100) {
+		x.Raised(before, "CNY", 1000)
+		if i < 74 {
+			x.Notified(before, "CNY", 1000)
+			x.Attempt(1, report.OK, 80*time.Millisecond)
 		}
-		x.Raised(now, "JPY", 500)
-		for range 5 {
-			x.Attempt(2, report.Retried, 2*time.Second)
-		}
-		for range 100 {
-			x.Lag(1, 3*time.Hour)
-		}
-	})
-	x := report.NewDelta(now - (3 * time.Hour).Microseconds())
+	}
+	x.Raised(before, "JPY", 500)
+	for range 5 {
+		x.Attempt(2, report.Retried, 2*time.Second)
+	}
+	for range 100 {
+		x.Lag(1, 3*time.Hour)
+	}
+	h.Put(t, x)
+	x = report.NewDelta(now - (3 * time.Hour).Microseconds())
 	x.Raised(now-(3*time.Hour).Microseconds(), "CNY", 1)
 	h.Put(t, x)
 	h.Notify(t, "UNTRIED", 2)
