@@ -51,14 +51,17 @@ var OrderColumns = []ui.Column[orderRow]{
 	ui.StateCol("status", text.State, func(o orderRow) ui.State { return ui.Look(ui.OrderStates, o.Status) }).As("").With(orderState),
 	ui.TimeCol("paid", tPaidAt, func(o orderRow) *int64 { return o.PaidAt }).OnChoice(),
 	ui.MoneyCol("paid_amount", text.PaidSum, func(o orderRow) (int64, string) { return o.PaidAmount, o.Currency }).ExportOnly(),
-	ui.MoneyCol("fee_amount", text.Fee, func(o orderRow) (int64, string) { return o.FeeAmount, o.Currency }).OnChoice(),
+	ui.MoneyCol("fee_amount", text.Fee, func(o orderRow) (int64, string) { return o.FeeAmount, o.Currency }).
+		OnChoice().With(oncePaid(func(o orderRow) int64 { return o.FeeAmount })),
 	ui.MoneyCol("fee_returned", text.FeeReturned, func(o orderRow) (int64, string) { return o.FeeReturned, o.Currency }).ExportOnly(),
-	ui.MoneyCol("refunded_amount", tRefunded, func(o orderRow) (int64, string) { return o.RefundedAmount, o.Currency }).OnChoice(),
+	ui.MoneyCol("refunded_amount", tRefunded, func(o orderRow) (int64, string) { return o.RefundedAmount, o.Currency }).
+		OnChoice().With(oncePaid(func(o orderRow) int64 { return o.RefundedAmount })),
 	ui.StateCol("refund_status", tRefundStatus, func(o orderRow) ui.State { return ui.Refunded[o.RefundStatus()] }).ExportOnly(),
 	ui.MoneyCol("refunds_held", tRefundsHeld, func(o orderRow) (int64, string) { return o.RefundsHeld, o.Currency }).ExportOnly(),
 	ui.MoneyCol("disputed_amount", tDisputed, func(o orderRow) (int64, string) { return o.Disputed, o.Currency }).ExportOnly(),
 	ui.MoneyCol("dispute_fees", text.DisputeFee, func(o orderRow) (int64, string) { return o.DisputeFees, o.Currency }).ExportOnly(),
-	ui.MoneyCol("net", tNetAmount, func(o orderRow) (int64, string) { return o.Net(), o.Currency }).OnChoice(),
+	ui.MoneyCol("net", tNetAmount, func(o orderRow) (int64, string) { return o.Net(), o.Currency }).
+		OnChoice().With(oncePaid(func(o orderRow) int64 { return o.Net() })),
 	ui.TextCol("trade_no", text.TradeNo, func(o orderRow) string { return o.TradeNo }).ExportOnly(),
 	ui.StateCol("notified", text.MerchantNotified, func(o orderRow) ui.State {
 		if o.NotifyStatus == "none" {
@@ -131,6 +134,16 @@ func Orders(p *ui.Page, l ui.List, actions []string) templ.Component {
 	})
 }
 
+// oncePaid shows an amount of orders that were paid; of others there is none yet.
+func oncePaid(of func(orderRow) int64) func(*ui.Page, orderRow) templ.Component {
+	return func(p *ui.Page, o orderRow) templ.Component {
+		if o.PaidAt == nil {
+			return ui.OrNone(p, "")
+		}
+		return ui.Money(of(o), o.Currency)
+	}
+}
+
 func orderAmount(p *ui.Page, o orderRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -164,7 +177,7 @@ func orderAmount(p *ui.Page, o orderRow) templ.Component {
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tRefunded))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/orders.templ`, Line: 81, Col: 49}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/orders.templ`, Line: 94, Col: 49}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
