@@ -42,9 +42,14 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
+require github.com/getkin/kin-openapi v0.153.0
+
 require (
+	github.com/go-openapi/jsonpointer v1.0.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	github.com/savsgio/gotils v0.0.0-20230208104028-c358bd845dee // indirect
+	go.yaml.in/yaml/v4 v4.0.0 // indirect
 )
 
 require (

@@ -22,7 +22,7 @@ import (
 // Page sizes of the admin API.
 const (
 	pageSize    = 50
-	maxPageSize = 200
+	MaxPageSize = 200
 	MaxFilter   = 256 // bytes of one filter value
 )
 
@@ -97,8 +97,8 @@ func (f *Filter) Limit() int {
 		return pageSize
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxPageSize {
-		f.Blame("limit", fmt.Sprintf("use a number from 1 to %d", maxPageSize))
+	if err != nil || n < 1 || n > MaxPageSize {
+		f.Blame("limit", fmt.Sprintf("use a number from 1 to %d", MaxPageSize))
 	}
 	return n
 }

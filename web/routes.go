@@ -42,8 +42,11 @@ type Route struct {
 	Key        MerchantKey       // which key of a merchant
 	Menu       Menu              // the route's entry in the navigation
 	Request    any               // the struct that it is read into, or an act's fields; nil = it has none
-	Answer     any               // the struct that answers it; nil = not JSON
+	Answer     any               // the struct that answers it, or OneOf; nil = not JSON
 }
+
+// OneOf are the structs of which one answers a route.
+type OneOf []any
 
 // fragment reports whether only the console's own script reads the route: a part of a page, or
 // the stream of live figures. By convention such a path has a part that begins with "_".

@@ -187,7 +187,7 @@ func (s *handlers) listBatches(c *fiber.Ctx) error {
 // startRequest is the start of a batch.
 type startRequest struct {
 	reasonRequest
-	Typed json.RawMessage `json:"typed"` // a text if the batch has one currency, or an object by currency
+	Typed json.RawMessage `json:"typed" kind:"raw" doc:"The amount as it is shown: a text if the batch has one currency, or an object by currency."`
 }
 
 // startBatch starts a batch (202), or proposes to if it needs a second person (201).

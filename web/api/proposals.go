@@ -60,7 +60,7 @@ type proposedView struct {
 type proposalRequest struct {
 	mayBeEmpty
 	Action  string          `json:"action" max:"64" required:"true"`
-	Params  json.RawMessage `json:"params"` // those of the action, which checks them
+	Params  json.RawMessage `json:"params" kind:"raw" doc:"Those of the action, which checks them."`
 	Reason  string          `json:"reason" max:"10000"`
 	Amount  string          `json:"amount" max:"64"` // as typed
 	Version int64           `json:"version" min:"1" max:"9007199254740992"`

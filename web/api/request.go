@@ -197,6 +197,10 @@ func (f *form) fill(to reflect.Value, params []param) {
 			into.SetInt(f.number(p.Name, p.Required, p.Min, p.Max))
 		case p.Kind == field.Flag:
 			into.SetBool(f.flag(p.Name))
+		case p.Kind == field.Raw:
+			if raw, ok := f.raw(p.Name, p.Required); ok {
+				into.SetBytes(raw)
+			}
 		case p.Kind == field.Object:
 			if raw, ok := f.raw(p.Name, p.Required); ok {
 				into.Set(reflect.New(into.Type().Elem()))

@@ -40,10 +40,10 @@ func Routes(server *web.Server) []web.Route {
 		return s.onAct(web.ActRoute{Path: path, Kind: kind, Ref: ref, Then: then, Answer: answer})
 	}
 	ofBatches := s.Acts.Kind(bulk.StartAct)
-	batch := func(path string, h fiber.Handler, request any) web.Route {
+	batch := func(path string, h fiber.Handler, request, answer any) web.Route {
 		return web.Route{
 			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: ofBatches.Scope, Permission: ofBatches.Permission,
-			Handler: h, Request: request, Answer: batchView{},
+			Handler: h, Request: request, Answer: answer,
 		}
 	}
 	const orders = "/api/v1/orders"
@@ -76,10 +76,10 @@ func Routes(server *web.Server) []web.Route {
 			do(sweepPath, sweep.RunAct, nil, s.showBegun, begunView{}),
 			reads(sweepPath+"/:id", access.ViewSweeps, s.getSweep, nil, sweepView{}),
 			reads(batchesPath, access.ViewCompensations, s.listBatches, paging{}, page[batchView]{}),
-			batch(batchesPath, s.planBatch, console.BatchWish{}),
+			batch(batchesPath, s.planBatch, console.BatchWish{}, batchView{}),
 			reads(batchesPath+"/:id", access.ViewCompensations, s.getBatch, nil, batchView{}),
 			reads(batchesPath+"/:id/rows", access.ViewCompensations, s.batchRows, rowsQuery{}, page[rowView]{}),
-			batch(batchesPath+"/:id/start", s.startBatch, startRequest{}),
+			batch(batchesPath+"/:id/start", s.startBatch, startRequest{}, web.OneOf{batchView{}, proposedView{}}),
 			s.onBatch("pause", bulk.PauseAct),
 			s.onBatch("resume", bulk.ResumeAct),
 			s.onBatch("stop", bulk.StopAct),
@@ -101,12 +101,14 @@ func Routes(server *web.Server) []web.Route {
 			s.ping("/api/v1/admin/subscriptions/:code/ping", "subscription"),
 		})
 	limits := map[string]int64{"expires_in": int64(s.Config.OrderExpiryMax / time.Second)}
+	readers := map[int]*reader{}
 	for i, r := range table {
 		if r.Request != nil {
-			table[i].Handler = readerOf(r.Request, limits).before(r.Handler)
+			readers[i] = readerOf(r.Request, limits)
+			table[i].Handler = readers[i].before(r.Handler)
 		}
 	}
-	return table
+	return append(table, described(table, readers))
 }
 
 // reads is a route of what services with the scope monitor, and operators, may read.

@@ -32,6 +32,7 @@ const (
 	Flag   Kind = "flag"
 	List   Kind = "list"
 	Object Kind = "object"
+	Raw    Kind = "raw" // any JSON, which its user reads
 
 	ASCII  Kind = "ascii"  // visible characters: a merchant's own number
 	IP     Kind = "ip"     // an address, without a port
@@ -60,6 +61,7 @@ var types = []struct {
 	{Limit, isWhole},
 	{Flag, func(k reflect.Kind) bool { return k == reflect.Bool }},
 	{List, func(k reflect.Kind) bool { return k == reflect.Slice }},
+	{Raw, func(k reflect.Kind) bool { return k == reflect.Slice }},
 	{Object, func(k reflect.Kind) bool { return k == reflect.Struct || k == reflect.Map }},
 }
 

@@ -1,0 +1,417 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"backstop/internal/base/field"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+	"gopkg.in/yaml.v3"
+)
+
+// openAPIPath is where the description of the API is served.
+const openAPIPath = "/openapi.yaml"
+
+// openAPIVersion is the version of the OpenAPI Specification that the description follows.
+const openAPIVersion = "3.1.0"
+
+// described is the route that serves the description of the routes, made when it is first asked for.
+func described(routes []web.Route, readers map[int]*reader) web.Route {
+	text := sync.OnceValue(func() []byte { return describe(routes, readers) })
+	return web.Route{
+		Method: http.MethodGet, Path: openAPIPath, Audience: web.ForAnyone,
+		Handler: func(c *fiber.Ctx) error {
+			c.Set(fiber.HeaderContentType, "application/yaml")
+			return c.Send(text())
+		},
+	}
+}
+
+// object is a mapping whose keys keep their order.
+type object []entry
+
+type entry struct {
+	key   string
+	value any
+}
+
+// MarshalYAML writes the keys in their order.
+func (o object) MarshalYAML() (any, error) {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, e := range o {
+		var key, value yaml.Node
+		key.SetString(e.key)
+		if err := value.Encode(e.value); err != nil {
+			return nil, fmt.Errorf("write %s: %w", e.key, err)
+		}
+		n.Content = append(n.Content, &key, &value)
+	}
+	return n, nil
+}
+
+// with returns the object with one more key, unless its value is empty.
+func (o object) with(key string, value any) object {
+	if v := reflect.ValueOf(value); !v.IsValid() || v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {
+		return o
+	}
+	return append(o, entry{key, value})
+}
+
+// description collects the schemas that the routes refer to.
+type description struct {
+	names   []string // of schemas, in the order in which they were met
+	schemas map[string]object
+}
+
+// describe writes the routes that speak JSON as an OpenAPI document in YAML: paths, parameters, bodies
+// and answers are those by which requests are read and answers written. readers are those of the routes
+// with a request, by their places. It panics on a route that has no summary: summaries are constants of
+// the program.
+func describe(routes []web.Route, readers map[int]*reader) []byte {
+	d := &description{schemas: map[string]object{}}
+	var paths object
+	for i, r := range routes {
+		if r.Answer == nil {
+			continue
+		}
+		path := inBraces(r.Path)
+		at := slices.IndexFunc(paths, func(e entry) bool { return e.key == path })
+		if at < 0 {
+			at, paths = len(paths), append(paths, entry{path, object{}})
+		}
+		paths[at].value = append(paths[at].value.(object), entry{strings.ToLower(r.Method), d.operation(r, readers[i])})
+	}
+	failure := d.schema(reflect.TypeFor[web.ErrorBody]())
+	var schemas object
+	for _, name := range d.names {
+		schemas = append(schemas, entry{name, d.schemas[name]})
+	}
+	var text bytes.Buffer
+	out := yaml.NewEncoder(&text)
+	out.SetIndent(2)
+	err := out.Encode(object{
+		{"openapi", openAPIVersion},
+		{"info", object{
+			{"title", "Backstop"},
+			{"version", "1"},
+			{"description", "The API of merchants, and of those who monitor and control the installation."},
+		}},
+		{"paths", paths},
+		{"components", object{
+			{"schemas", schemas},
+			{"responses", object{{"Refused", object{
+				{"description", "Refused, or not known whether it was done: the code says which."}, {"content", asJSON(failure)},
+			}}}},
+			{"securitySchemes", securitySchemes},
+		}},
+	})
+	if err != nil {
+		panic(fmt.Sprintf("openapi: %v", err))
+	}
+	return text.Bytes()
+}
+
+// Names of the security schemes.
+const (
+	merchantKey = "merchantKey"
+	payoutKey   = "payoutKey"
+	tokenKey    = "token"
+)
+
+var securitySchemes = object{
+	{merchantKey, bearer("The api_key of a merchant.")},
+	{payoutKey, bearer("The payout_key of a merchant, from one of its payout_ips.")},
+	{tokenKey, bearer("The token of a service with the scope that is named, or the personal token of an operator whose role may do it.")},
+}
+
+func bearer(what string) object {
+	return object{{"type", "http"}, {"scheme", "bearer"}, {"description", what}}
+}
+
+var keys = map[web.MerchantKey][]string{
+	web.APIKey: {merchantKey}, web.PayoutKey: {payoutKey}, web.EitherKey: {merchantKey, payoutKey},
+}
+
+var pathParameter = regexp.MustCompile(`:(\w+)`)
+
+// inBraces writes a path's parameters as OpenAPI does.
+func inBraces(path string) string { return pathParameter.ReplaceAllString(path, "{$1}") }
+
+// operation describes one route.
+func (d *description) operation(r web.Route, read *reader) object {
+	summary, known := summaries[r.Method+" "+r.Path]
+	if !known {
+		panic("openapi: no summary of " + r.Method + " " + r.Path)
+	}
+	var parameters []object
+	for _, m := range pathParameter.FindAllStringSubmatch(r.Path, -1) {
+		parameters = append(parameters, object{
+			{"name", m[1]}, {"in", "path"}, {"required", true}, {"schema", object{{"type", "string"}}},
+		})
+	}
+	o := object{{"operationId", operationID(r)}, {"summary", summary}, {"tags", []string{audience(r)}}}
+	o = o.with("description", permitted(r))
+	var body any
+	switch {
+	case read == nil:
+	case read.query:
+		for _, p := range read.params {
+			parameters = append(parameters, object{{"name", p.Name}, {"in", "query"}}.
+				with("required", p.Required).with("description", p.Doc).with("schema", queryField(p)))
+		}
+	default:
+		body = object{}.with("required", !read.optional).with("content", asJSON(fieldsOf(read.params, !read.lenient)))
+	}
+	o = o.with("parameters", parameters).with("requestBody", body)
+	return append(o,
+		entry{"responses", object{
+			{"2XX", object{{"description", "Done, or accepted."}, {"content", d.answers(r, read)}}},
+			{"default", object{{"$ref", "#/components/responses/Refused"}}},
+		}},
+		entry{"security", security(r)})
+}
+
+// answers are the forms in which a route answers.
+func (d *description) answers(r web.Route, read *reader) object {
+	schema := object{}
+	if several, ok := r.Answer.(web.OneOf); ok {
+		var all []object
+		for _, answer := range several {
+			all = append(all, d.schema(reflect.TypeOf(answer)))
+		}
+		schema = schema.with("anyOf", all)
+	} else {
+		schema = d.schema(reflect.TypeOf(r.Answer))
+	}
+	content := asJSON(schema)
+	if read != nil && slices.ContainsFunc(read.params, func(p param) bool { return p.Name == "format" && slices.Contains(p.Choices, "csv") }) {
+		content = append(content, entry{"text/csv", object{{"schema", object{{"type", "string"}}}}})
+	}
+	return content
+}
+
+func asJSON(schema object) object {
+	return object{{fiber.MIMEApplicationJSON, object{{"schema", schema}}}}
+}
+
+// operationID names an operation by its method and path: getOrdersByOrderNo.
+func operationID(r web.Route) string {
+	id := strings.ToLower(r.Method)
+	for part := range strings.SplitSeq(strings.TrimPrefix(r.Path, "/api/v1"), "/") {
+		if name, parameter := strings.CutPrefix(part, ":"); parameter {
+			part = "by-" + name
+		}
+		for word := range strings.FieldsFuncSeq(part, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+			id += capital(word)
+		}
+	}
+	return id
+}
+
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// audience is the tag under which a route is listed.
+func audience(r web.Route) string {
+	switch r.Audience {
+	case web.ForMerchant:
+		return "merchants"
+	case web.ForMonitor:
+		return "administration"
+	default:
+		return "installation"
+	}
+}
+
+// permitted says which scope or permission a route needs; "" = none.
+func permitted(r web.Route) string {
+	switch {
+	case r.Audience != web.ForMonitor:
+		return ""
+	case r.Person || r.Scope == "":
+		return fmt.Sprintf("Only operators with the permission `%s`.", r.Permission)
+	default:
+		return fmt.Sprintf("Services with the scope `%s`, and operators with the permission `%s`.", r.Scope, r.Permission)
+	}
+}
+
+// security lists the keys of which a route takes one.
+func security(r web.Route) []object {
+	names := []string{tokenKey}
+	switch r.Audience {
+	case web.ForMerchant:
+		names = keys[r.Key]
+	case web.ForMonitor:
+	default:
+		return []object{}
+	}
+	all := make([]object, len(names))
+	for i, name := range names {
+		all[i] = object{{name, []string{}}}
+	}
+	return all
+}
+
+// fieldsOf is the schema of a body. closed: other fields are refused.
+func fieldsOf(params []param, closed bool) object {
+	var properties object
+	var required []string
+	for _, p := range params {
+		if properties = append(properties, entry{p.Name, bodyField(p)}); p.Required {
+			required = append(required, p.Name)
+		}
+	}
+	o := object{{"type", "object"}}.with("properties", properties).with("required", required)
+	if closed {
+		o = append(o, entry{"additionalProperties", false})
+	}
+	return o
+}
+
+// bodyField is the schema of a field of a body.
+func bodyField(p param) object {
+	o := object{}
+	switch p.Kind {
+	case field.Raw:
+		return anything.with("description", p.Doc)
+	case field.Number, field.Money:
+		o = whole(p.Min, p.Max)
+	case field.Flag:
+		o = object{{"type", "boolean"}}
+	case field.List:
+		items := object{{"type", "string"}}
+		if p.Fields != nil {
+			items = fieldsOf(p.Fields, true)
+		}
+		o = object{{"type", "array"}}.with("maxItems", p.Max).with("items", items)
+	case field.Object:
+		if p.Fields != nil {
+			o = fieldsOf(p.Fields, true)
+		}
+	case field.Choice:
+		o = object{{"type", "string"}, {"enum", p.Choices}}
+	default:
+		o = object{{"type", "string"}}.with("minLength", p.Min).with("maxLength", p.Max)
+	}
+	if !p.Required { // null counts as missing
+		o = orNothing(o)
+	}
+	return o.with("description", p.Doc).with("default", p.Default).with("example", p.Example)
+}
+
+func whole(least, most int64) object {
+	return object{{"type", "integer"}, {"format", "int64"}}.with("minimum", least).with("maximum", most)
+}
+
+// queryField is the schema of a parameter of a URL.
+func queryField(p param) object {
+	switch p.Kind {
+	case field.Time:
+		return object{{"type", "string"}, {"format", "date-time"}}
+	case field.Limit:
+		return whole(1, web.MaxPageSize)
+	case field.Flag:
+		return object{{"type", "boolean"}}
+	}
+	if len(p.Choices) > 0 {
+		return object{{"type", "string"}, {"enum", p.Choices}}
+	}
+	return object{{"type", "string"}}
+}
+
+// schema is the schema of an answer's type. That of a struct with a name stands among the components.
+func (d *description) schema(t reflect.Type) object {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return orNothing(d.schema(t.Elem()))
+	case reflect.Struct:
+		if t.Name() == "" {
+			return d.fields(t)
+		}
+		name := schemaName(t)
+		if _, met := d.schemas[name]; !met {
+			d.names, d.schemas[name] = append(d.names, name), nil
+			d.schemas[name] = d.fields(t)
+		}
+		return object{{"$ref", "#/components/schemas/" + name}}
+	case reflect.Slice:
+		if t == reflect.TypeFor[json.RawMessage]() {
+			return anything
+		}
+		return object{{"type", "array"}, {"items", d.schema(t.Elem())}}
+	case reflect.Map:
+		return object{{"type", "object"}, {"additionalProperties", d.schema(t.Elem())}}
+	case reflect.Bool:
+		return object{{"type", "boolean"}}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return object{{"type", "integer"}, {"format", "int64"}}
+	case reflect.Float64:
+		return object{{"type", "number"}}
+	case reflect.String:
+		return object{{"type", "string"}}
+	default:
+		return anything
+	}
+}
+
+// anything is the schema of any JSON.
+var anything = object{{"type", []string{"object", "array", "string", "number", "boolean", "null"}}}
+
+// orNothing is a schema whose value may be null.
+func orNothing(o object) object {
+	if len(o) > 0 && o[0].key == "type" {
+		o = slices.Clone(o)
+		o[0].value = []any{o[0].value, "null"}
+		return o
+	}
+	return object{{"anyOf", []object{o, {{"type", "null"}}}}}
+}
+
+// fields is the schema of a struct.
+func (d *description) fields(t reflect.Type) object {
+	var properties object
+	var required []string
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" || !f.IsExported() || name == "-" || name == "" {
+			continue
+		}
+		properties = append(properties, entry{name, d.schema(f.Type).with("description", f.Tag.Get("doc"))})
+		if options != "omitempty" {
+			required = append(required, name)
+		}
+	}
+	return object{{"type", "object"}}.with("properties", properties).with("required", required)
+}
+
+var packagePath = regexp.MustCompile(`[\w./-]*/`)
+
+// schemaName names the schema of a type: orderView is Order, page[orderView] OrderPage, payout.View
+// Payout.
+func schemaName(t reflect.Type) string {
+	name, of, generic := strings.Cut(packagePath.ReplaceAllString(t.Name(), ""), "[")
+	if generic {
+		of = strings.TrimSuffix(of, "]")
+		pkg, inner, _ := strings.Cut(of, ".")
+		return schemaWords(pkg, inner) + capital(name)
+	}
+	at := strings.LastIndexByte(t.PkgPath(), '/')
+	return schemaWords(t.PkgPath()[at+1:], name)
+}
+
+func schemaWords(pkg, name string) string {
+	name = strings.TrimSuffix(name, "View")
+	if pkg != "api" && pkg != "web" {
+		name = capital(pkg) + name
+	}
+	return capital(name)
+}
