@@ -205,6 +205,7 @@ var domainErrors = []struct {
 	{access.ErrHasSecond, http.StatusConflict, "has_second_factor", "", "已经设置了两步验证"},
 	{access.ErrCode, http.StatusUnprocessableEntity, "invalid_field", "code", "验证码不正确：请输入应用现在显示的六位数字，或一个恢复码"},
 	{access.ErrCodeUsed, http.StatusUnprocessableEntity, "invalid_field", "code", "这个验证码已用过：请等下一个"},
+	{access.ErrProvider, http.StatusConflict, "signs_in_at_provider", "", "这位操作员通过身份提供方登录：密码和两步验证都在那里设置"},
 	{access.ErrDisabled, http.StatusConflict, "disabled", "", "这位操作员已停用：请先启用"},
 	{access.ErrNotDisabled, http.StatusConflict, "not_disabled", "", "这位操作员没有停用"},
 	{access.ErrLastAdmin, http.StatusConflict, "last_admin", "", "这是最后一位管理员：请先邀请另一位"},

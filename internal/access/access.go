@@ -70,6 +70,7 @@ type Operator struct {
 	// Of the session by which the operator was found.
 	Gate     Gate   `bun:"-"`
 	SecondAt *int64 `bun:"-"` // when the second factor was last given in it
+	Issuer   string `bun:"-"` // of the provider that opened it; "" = a password did
 
 	// Console preferences of the operator; "" = the default.
 	Language string `bun:"language"` // "zh" or "en"

@@ -45,10 +45,13 @@ func (o *Operators) InviteTx(ctx context.Context, tx db.Tx, name, role string) (
 }
 
 // InviteAgainTx takes the password of an operator away, ends all sessions, and returns the link by
-// which a new one is set. Errors: ErrNotFound, ErrDisabled.
+// which a new one is set. Errors: ErrNotFound, ErrDisabled, ErrProvider.
 func (o *Operators) InviteAgainTx(ctx context.Context, tx db.Tx, name string) (*Invitation, error) {
 	row, err := find(ctx, o.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
 	if err != nil {
+		return nil, err
+	}
+	if err := checkOwnPassword(ctx, tx, row.ID); err != nil {
 		return nil, err
 	}
 	now := o.db.Now()

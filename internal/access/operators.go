@@ -351,10 +351,13 @@ func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Op
 }
 
 // ResetPassword sets and returns a one-time password, which must be changed at the next login.
-// Errors: ErrNotFound, ErrDisabled.
+// Errors: ErrNotFound, ErrDisabled, ErrProvider.
 func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime string, err error) {
 	row, err := find(ctx, o.db.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
 	if err != nil {
+		return "", err
+	}
+	if err := checkOwnPassword(ctx, o.db.Read, row.ID); err != nil {
 		return "", err
 	}
 	oneTime = newOneTimePassword()

@@ -30,9 +30,11 @@ const (
 )
 
 // gate returns what the session of the operator has to do first; second is when the second factor
-// was given in it.
+// was given in it. A provider has asked for its own second factor.
 func (s *Sessions) gate(op *Operator, second *int64) Gate {
 	switch {
+	case op.Issuer != "":
+		return ""
 	case op.TOTPSince != nil && second == nil:
 		return GiveCode
 	case op.MustChange:
@@ -43,13 +45,13 @@ func (s *Sessions) gate(op *Operator, second *int64) Gate {
 	return ""
 }
 
-// freshFor is how long a second factor that was given counts for what asks for it again.
-const freshFor = 10 * time.Minute
+// FreshFor is how long a second factor that was given counts for what asks for it again.
+const FreshFor = 10 * time.Minute
 
-// Fresh reports whether an operator with a second factor has given it within the last 10 minutes;
-// one without has nothing to give.
+// Fresh reports whether an operator with a second factor has given it within the last 10 minutes,
+// or has signed in at the provider since then; one without either has nothing to give.
 func (op *Operator) Fresh(now int64) bool {
-	return op.TOTPSince == nil || op.SecondAt != nil && now-*op.SecondAt < freshFor.Microseconds()
+	return op.TOTPSince == nil && op.Issuer == "" || op.SecondAt != nil && now-*op.SecondAt < FreshFor.Microseconds()
 }
 
 // Errors of second factors.

@@ -45,9 +45,14 @@ func NewSessions(d *db.DB, keys *seal.Keyring, idle, longest time.Duration) *Ses
 // token planted beforehand is worthless, plus a MAC tag, so that a forged token is rejected
 // without a query.
 func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr, userAgent string) (token string, err error) {
+	return s.StartAt(ctx, operatorID, remoteAddr, userAgent, "", nil)
+}
+
+// StartAt is Start for who has signed in at a provider; at is when (Unix µs), nil = it did not say.
+func (s *Sessions) StartAt(ctx context.Context, operatorID int64, remoteAddr, userAgent, issuer string, at *int64) (token string, err error) {
 	token, now := s.mac.NewToken(""), s.db.Now()
-	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, device, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
-		seal.HashToken(token), operatorID, remoteAddr, deviceOf(userAgent), now, now).Exec(ctx)
+	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, device, started_at, seen_at, issuer, second_at)"+
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?)", seal.HashToken(token), operatorID, remoteAddr, deviceOf(userAgent), now, now, issuer, at).Exec(ctx)
 	if err != nil {
 		return "", fmt.Errorf("start a session: %w", err)
 	}
@@ -81,9 +86,10 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	var row struct {
 		OperatorID, StartedAt, SeenAt int64
 		SecondAt                      *int64
+		Issuer                        string
 	}
 	hash, now := seal.HashToken(token), s.db.Now()
-	err := s.db.Read.NewRaw("SELECT operator_id, started_at, seen_at, second_at FROM sessions WHERE token_hash = ?", hash).Scan(ctx, &row)
+	err := s.db.Read.NewRaw("SELECT operator_id, started_at, seen_at, second_at, issuer FROM sessions WHERE token_hash = ?", hash).Scan(ctx, &row)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, ErrSession
@@ -99,7 +105,7 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	if err != nil {
 		return nil, err
 	}
-	op.SecondAt = row.SecondAt
+	op.SecondAt, op.Issuer = row.SecondAt, row.Issuer
 	op.Gate = s.gate(op, row.SecondAt)
 	// With a short idle limit, write more often than once a minute, or an active session would
 	// end.

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Errors of sign-ins at a provider.
+var (
+	ErrNoRole = errors.New("none of the person's groups has a role")
+	// ErrProvider keeps people who sign in at the provider from also having a password.
+	ErrProvider = errors.New("this operator signs in at the provider: password and second factor are set there")
+)
+
+// Identity is who a person is at a provider, as it said at one sign-in.
+type Identity struct {
+	Issuer, Subject string
+	Name            string // to have here; "" = the provider gives none that is valid here
+	Role            string // of the person's groups; "" = none
+}
+
+// IsName reports whether an operator may have the name.
+func IsName(name string) bool { return nameForm.MatchString(name) }
+
+// SignInAs returns the operator of an identity with the role that it has now. The first sign-in
+// adds the operator. A person without a role loses sessions and personal tokens. Errors: ErrNoRole,
+// ErrDisabled, ErrName, and ErrExists if somebody else has the name.
+func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*Operator, error) {
+	row, err := o.signInAs(ctx, id, remote)
+	if errors.Is(err, db.ErrStale) { // the same person signed in elsewhere for the first time
+		row, err = o.signInAs(ctx, id, remote)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if id.Role == "" {
+		return nil, ErrNoRole
+	}
+	return row, nil
+}
+
+func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (row *Operator, err error) {
+	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		row, err = find(ctx, o.db.ForUpdate(tx.NewSelect()).
+			Where("op.id = (SELECT operator_id FROM operator_identities WHERE issuer = ? AND subject = ?)", id.Issuer, id.Subject))
+		switch {
+		case errors.Is(err, ErrNotFound) && id.Role == "":
+			return nil
+		case errors.Is(err, ErrNotFound):
+			row, err = o.join(ctx, tx, id, remote)
+			return err
+		case err != nil:
+			return err
+		case id.Role == "":
+			return errors.Join(EndSessions(ctx, tx, row), RevokeTokens(ctx, tx, row))
+		}
+		return o.adoptRole(ctx, tx, row, id, remote)
+	})
+	return row, err
+}
+
+// join adds the operator of an identity. Errors: ErrName, ErrExists, db.ErrStale.
+func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote string) (*Operator, error) {
+	if !IsName(id.Name) {
+		return nil, ErrName
+	}
+	now := o.db.Now()
+	row := &Operator{ID: o.db.NewID(), Name: id.Name, Role: id.Role, CreatedAt: now, UpdatedAt: now, SignedInAt: &now}
+	_, err := tx.NewRaw("INSERT INTO operator_identities (issuer, subject, operator_id, created_at) VALUES (?, ?, ?, ?)", id.Issuer, id.Subject,
+		row.ID, now).Exec(ctx)
+	if db.IsUnique(err) {
+		return nil, db.ErrStale
+	}
+	if err != nil {
+		return nil, fmt.Errorf("add the identity of %s: %w", id.Name, err)
+	}
+	if err := o.insert(ctx, tx, row); err != nil {
+		return nil, err
+	}
+	return row, o.byProvider(ctx, tx, "operator.join", row, remote, map[string]any{"role": row.Role, "issuer": id.Issuer})
+}
+
+// adoptRole gives the operator the role of the groups. The provider decides, so that the last admin
+// can lose the role too: the operator for emergencies has a password.
+func (o *Operators) adoptRole(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) error {
+	was := row.Role
+	if was == id.Role {
+		return nil
+	}
+	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", id.Role, o.db.Now(), row.ID).Exec(ctx); err != nil {
+		return fmt.Errorf("change the role of %s: %w", row.Name, err)
+	}
+	row.Role = id.Role
+	return o.byProvider(ctx, tx, "operator.role", row, remote, map[string]any{"role": row.Role, "was": was, "issuer": id.Issuer})
+}
+
+// byProvider records in the audit what a sign-in changed.
+func (o *Operators) byProvider(ctx context.Context, tx db.Tx, action string, row *Operator, remote string, params map[string]any) error {
+	return o.audit.Write(ctx, tx, audit.Act{
+		Actor: "operator:" + row.Name, Action: action, Object: "operator", ObjectID: row.Name, Params: params, Remote: remote,
+	})
+}
+
+// IssuerOf returns the provider at which an operator signs in; "" = none, but by password.
+func IssuerOf(ctx context.Context, q bun.IDB, operator int64) (issuer string, err error) {
+	err = q.NewRaw("SELECT issuer FROM operator_identities WHERE operator_id = ?", operator).Scan(ctx, &issuer)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("read the identity of an operator: %w", err)
+	}
+	return issuer, nil
+}
+
+// checkOwnPassword refuses a password for somebody who signs in at a provider. Errors: ErrProvider.
+func checkOwnPassword(ctx context.Context, q bun.IDB, operator int64) error {
+	issuer, err := IssuerOf(ctx, q, operator)
+	if err == nil && issuer != "" {
+		return ErrProvider
+	}
+	return err
+}

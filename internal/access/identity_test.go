@@ -1,0 +1,123 @@
+package access
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal/sealtest"
+)
+
+const issuer = "https://id.example.com"
+
+func TestOnePersonAtTheProviderIsOneOperator(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		var wg sync.WaitGroup
+		ids := make([]int64, 8)
+		for i := range ids {
+			wg.Go(func() {
+				// The provider may know the person by several accounts: it is the subject that counts.
+				id := Identity{Issuer: issuer, Subject: "s-1", Name: []string{"li", "li.hang"}[i%2], Role: Lead}
+				err := dbtest.Repeat(func() error {
+					op, err := o.SignInAs(t.Context(), id, "")
+					if err == nil {
+						ids[i] = op.ID
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, id := range ids {
+			if id != ids[0] {
+				t.Fatalf("several operators: %d", ids)
+			}
+		}
+		if all, err := o.List(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("%d operators: %v", len(all), err)
+		}
+		if _, err := d.NewRaw("INSERT INTO operator_identities (issuer, subject, operator_id, created_at) VALUES (?, 's-2', ?, 0)", issuer,
+			ids[0]).Exec(t.Context()); !db.IsUnique(err) {
+			t.Errorf("a second identity of one operator: %v", err)
+		}
+	})
+}
+
+func TestTheProviderDecidesTheRole(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o, s := operatorsOf(t, d), NewSessions(d, sealtest.Ring(t, 1), time.Hour, time.Hour)
+		id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Role: Admin}
+		op, err := o.SignInAs(t.Context(), id, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := s.StartAt(t.Context(), op.ID, "", "", issuer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id.Role = Viewer
+		if op, err = o.SignInAs(t.Context(), id, ""); err != nil || op.Role != Viewer {
+			t.Errorf("the last admin as a viewer: %v, %v", op, err)
+		}
+		if op, err := s.Find(t.Context(), token); err != nil || op.Role != Viewer || op.Issuer != issuer || op.Fresh(d.Now()) {
+			t.Errorf("the running session: %+v, %v", op, err)
+		}
+		id.Role = ""
+		if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, ErrNoRole) {
+			t.Errorf("without a role: %v", err)
+		}
+		if _, err := s.Find(t.Context(), token); !errors.Is(err, ErrSession) {
+			t.Errorf("the session of somebody without a role: %v", err)
+		}
+		id.Role = Ops
+		if _, err := o.SignInAs(t.Context(), id, ""); err != nil {
+			t.Errorf("with a role again: %v", err)
+		}
+		if err := o.Disable(t.Context(), "li"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, ErrDisabled) {
+			t.Errorf("disabled here: %v", err)
+		}
+	})
+}
+
+func TestNobodyIsTakenOverByTheProvider(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		mustAdd(t, o, "li", Admin, password)
+		id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Role: Viewer}
+		if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, ErrExists) {
+			t.Errorf("the name of somebody with a password: %v", err)
+		}
+		id.Name = "Li Hang"
+		if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, ErrName) {
+			t.Errorf("a name that cannot be: %v", err)
+		}
+		id.Name = "li.hang"
+		if _, err := o.SignInAs(t.Context(), id, ""); err != nil {
+			t.Fatal(err)
+		}
+		other := Identity{Issuer: "https://other.example.com", Subject: "s-1", Name: "li.hang", Role: Admin}
+		if _, err := o.SignInAs(t.Context(), other, ""); !errors.Is(err, ErrExists) {
+			t.Errorf("the same subject of another provider: %v", err)
+		}
+		// A password would be a way past the provider.
+		if _, err := o.ResetPassword(t.Context(), "li.hang"); !errors.Is(err, ErrProvider) {
+			t.Errorf("a one-time password: %v", err)
+		}
+		if _, err := o.Login(t.Context(), "li.hang", ""); !errors.Is(err, ErrLogin) {
+			t.Errorf("an empty password: %v", err)
+		}
+	})
+}
