@@ -40,6 +40,16 @@ type Config struct {
 	RequireTOTP      Words          `env:"REQUIRE_TOTP" default:"" empty:"nobody has to" oneof:"viewer support ops finance lead admin auditor" doc:"Roles that require a second factor: whoever has one sets it up at the next sign-in and can do nothing else before."`
 	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this time in any case."`
 
+	OIDCIssuer           string         `env:"OIDC_ISSUER" default:"" empty:"none: sign-in by password" form:"public" group:"Sign-in by OpenID Connect" doc:"Issuer of the provider at which operators sign in, exactly as in its discovery document. Its redirect URI is ADMIN_URL/login/oidc/callback; see docs/sign-in.md."`
+	OIDCClientID         string         `env:"OIDC_CLIENT_ID" default:"" empty:"none" form:"word" doc:"Client of this console at the provider."`
+	OIDCClientSecret     Secret         `env:"OIDC_CLIENT_SECRET" default:"" empty:"see OIDC_CLIENT_SECRET_FILE; a client without a secret is protected by PKCE alone" form:"word" doc:"Secret of the client."`
+	OIDCClientSecretFile string         `env:"OIDC_CLIENT_SECRET_FILE" default:"" empty:"none" form:"path" doc:"File with the secret of the client, read at each start."`
+	OIDCRoles            GroupRoles     `env:"OIDC_ROLES" default:"" empty:"nobody has a role" oneof:"viewer support ops finance lead admin auditor" doc:"Which group has which role, as group=role,group=role (payments-leads=lead,payments=ops). The first line that fits counts, at each sign-in. Nobody without one of these groups signs in."`
+	OIDCGroupsClaim      string         `env:"OIDC_GROUPS_CLAIM" default:"groups" form:"word" doc:"Claim of the ID token, or of the userinfo, with the groups of the person."`
+	OIDCAllowCIDRs       []netip.Prefix `env:"OIDC_ALLOW_CIDRS" default:"" empty:"none" doc:"Non-public ranges in which the provider may be, over plain http too and on any port. Everything non-public is refused otherwise."`
+	Passwords            string         `env:"PASSWORDS" default:"on" oneof:"on off" doc:"off leaves passwords to the operator of BREAK_GLASS; everybody else signs in at the provider."`
+	BreakGlass           string         `env:"BREAK_GLASS" default:"" empty:"nobody" form:"operator" doc:"Operator who may sign in by password when the provider is down, whatever PASSWORDS says. Each such sign-in raises the alert break_glass."`
+
 	LogLevel  slog.Level `env:"LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"Logs" doc:"The lowest level that is logged."`
 	LogFormat string     `env:"LOG_FORMAT" default:"auto" oneof:"auto text json" doc:"Form of a log line; auto is text on a terminal, else json."`
 

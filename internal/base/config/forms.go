@@ -24,6 +24,8 @@ var forms = map[string]form{
 		"1 to 64 letters, digits, dots, dashes or underscores",
 		regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString,
 	},
+	"operator": {"the name of an operator (a-z, 0-9, dot, - and _)", regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`).MatchString},
+	"word":     {"1 to 512 visible characters of ASCII without spaces", regexp.MustCompile(`^[!-~]{1,512}$`).MatchString},
 	"postgres": {"a URL that begins with postgres:// or postgresql://", hasScheme("postgres", "postgresql")},
 	"redis": {
 		"a URL that begins with redis://, rediss://, redis-sentinel:// or redis-cluster://",

@@ -158,6 +158,14 @@ func (c Config) contradictions() []string {
 	rule(c.SessionIdle > c.SessionMax,
 		fmt.Sprintf("BACKSTOP_SESSION_IDLE (%s) must not be longer than BACKSTOP_SESSION_MAX (%s): lower the first or raise the second",
 			c.SessionIdle, c.SessionMax))
+	rule(c.OIDCIssuer != "" && (c.OIDCClientID == "" || len(c.OIDCRoles) == 0),
+		"BACKSTOP_OIDC_ISSUER needs BACKSTOP_OIDC_CLIENT_ID and BACKSTOP_OIDC_ROLES: set both")
+	rule(c.OIDCIssuer == "" && (c.OIDCClientID != "" || len(c.OIDCRoles) > 0),
+		"BACKSTOP_OIDC_CLIENT_ID and BACKSTOP_OIDC_ROLES do nothing without BACKSTOP_OIDC_ISSUER: set it, or remove them")
+	rule(c.OIDCClientSecret.IsSet() && c.OIDCClientSecretFile != "",
+		"BACKSTOP_OIDC_CLIENT_SECRET and BACKSTOP_OIDC_CLIENT_SECRET_FILE are both set: keep one of them")
+	rule(c.Passwords == "off" && (c.OIDCIssuer == "" || c.BreakGlass == ""),
+		"BACKSTOP_PASSWORDS=off needs BACKSTOP_OIDC_ISSUER and BACKSTOP_BREAK_GLASS, or nobody could sign in: set both")
 	return found
 }
 

@@ -35,6 +35,7 @@ var units = map[reflect.Type]unit{
 var nouns = map[reflect.Type]string{
 	reflect.TypeFor[[]netip.Prefix](): "CIDR ranges separated by commas (10.0.0.0/8,fd00::/8), with no bits set after the prefix length",
 	reflect.TypeFor[Waits]():          "1 to 32 waits from 0s to 24h separated by commas (0s,10s,1m)",
+	reflect.TypeFor[GroupRoles]():     "group=role separated by commas, each role one of ",
 	reflect.TypeFor[TimeOfDay]():      "a time of day as HH:MM, 00:00 to 23:59",
 	reflect.TypeFor[*time.Location](): "a zone of the IANA list (Asia/Shanghai, UTC)",
 }
@@ -56,6 +57,9 @@ func (s Setting) set(v reflect.Value, text string) (bad string) {
 			return (*words)[i]
 		}
 		return ""
+	}
+	if groups, ok := v.Addr().Interface().(*GroupRoles); ok {
+		return setGroupRoles(groups, text, s.oneOf)
 	}
 	if len(s.oneOf) > 0 && !slices.Contains(s.oneOf, text) {
 		return text

@@ -62,7 +62,7 @@ func (s Setting) Accepts() string {
 	}
 	switch {
 	case len(s.oneOf) > 0:
-		return strings.Join(s.oneOf, ", ")
+		return nouns[t] + strings.Join(s.oneOf, ", ")
 	case s.form.accepts != "":
 		return s.form.accepts
 	}
