@@ -26,7 +26,7 @@ var layers = [][]string{
 	{
 		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/ledger/fact",
 		"internal/fund", "internal/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
-		"internal/evidence", "internal/exception", "internal/inbox", "internal/savedview", "internal/pause", "internal/operator",
+		"internal/evidence", "internal/exception", "internal/inbox", "internal/savedview", "internal/pause", "internal/operator", "internal/signin",
 	},
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/suppliercall", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
@@ -54,7 +54,7 @@ var forTests = []string{
 	"internal/base/text/texttest", "internal/base/db/dbtest", "internal/base/moves/movestest",
 	"internal/base/seal/sealtest", "internal/base/servertest", "internal/base/waittest", "internal/base/queue/queuetest",
 	"internal/supplier/suppliertest", "internal/notify/channeltest",
-	"internal/payment/paymenttest", "web/webtest", "web/console/live/livetest", "internal/e2e",
+	"internal/payment/paymenttest", "internal/signin/signintest", "web/webtest", "web/console/live/livetest", "internal/e2e",
 }
 
 func TestEveryNameOfTheTableIsAPackage(t *testing.T) {
