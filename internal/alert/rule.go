@@ -59,6 +59,8 @@ const (
 	// PayoutRefused means that a request for a payout had the wrong key or came from an address
 	// that is not allowed; see RefusedPayout.
 	PayoutRefused = "payout_refused"
+	// BreakGlass means that the operator for emergencies has signed in by password.
+	BreakGlass = "break_glass"
 	// SupplierShort means that our account at a supplier has too little money for a payout or refund.
 	SupplierShort  = "supplier_short"
 	ClockStep      = "clock_step"      // a node's wall clock was set
@@ -140,6 +142,7 @@ var defaults = []struct {
 	{Rule{Name: NotifyExhausted, QuietS: 300}, count},
 	{Rule{Name: CompensationDead, QuietS: 300}, count},
 	{Rule{Name: PayoutRefused, QuietS: 300}, count},
+	{Rule{Name: BreakGlass}, count}, // each sign-in
 	{Rule{Name: SupplierShort, QuietS: 3600}, count},
 	{Rule{Name: ClockStep, QuietS: 300}, count},
 	{Rule{Name: BatchStopped, QuietS: 60}, count},

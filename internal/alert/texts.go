@@ -49,6 +49,7 @@ var ruleTexts = map[string]struct {
 	StuckOrders:         {text.Text{ZH: "卡单：多次查单仍无结果", EN: "orders are stuck without a result"}, "/orders?no_result=yes"},
 	MerchantNegative:    {text.Text{ZH: "商户余额为负", EN: "a merchant's balance is below zero"}, "/merchants"},
 	PayoutRefused:       {text.Text{ZH: "出款请求被拒绝：密钥或来源地址不符", EN: "requests for payouts were refused: wrong key or address"}, "/alerts"},
+	BreakGlass:          {text.Text{ZH: "紧急账号用密码登录", EN: "the operator for emergencies signed in by password"}, "/audit"},
 	SupplierShort: {
 		text.Text{ZH: "渠道账户余额不足，出款或退款等待中", EN: "too little money at a supplier; payouts or refunds wait"},
 		"/exceptions?kind=supplier_short",

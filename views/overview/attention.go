@@ -173,7 +173,7 @@ func incidentIcon(rule string) string {
 		return "layers"
 	case alert.BooksDiffer, alert.CountersDiffer, alert.MerchantNegative:
 		return "scale"
-	case alert.PayoutRefused, alert.WrongKey:
+	case alert.PayoutRefused, alert.WrongKey, alert.BreakGlass:
 		return "shield-alert"
 	}
 	return "triangle-alert"
@@ -322,6 +322,8 @@ func rowsOf(t console.Todo) (templ.SafeURL, text.Text) {
 	case alert.PayoutRefused:
 		merchant, _, _ := strings.Cut(t.Code, " ")
 		return link.Merchant(merchant), text.Merchant
+	case alert.BreakGlass:
+		return templ.URL("/audit?actor=" + url.QueryEscape(t.Code)), text.Audit
 	case alert.BatchStopped:
 		return "/batches", text.Batches
 	case alert.CountersDiffer, alert.BooksDiffer:
@@ -423,6 +425,10 @@ var advices = map[string]advice{
 	alert.PayoutRefused: {text.Text{
 		ZH: "向商户核实这些请求；不是它发出的，就立即更换密钥。",
 		EN: "Ask the merchant whether it sent these requests. If it did not, replace its key at once.",
+	}, "alerts"},
+	alert.BreakGlass: {text.Text{
+		ZH: "确认登录的是本人，且确有必要；否则立即重置其密码并结束其登录。",
+		EN: "Make sure that it was this person, and necessary. If not, reset the password and end the sessions at once.",
 	}, "alerts"},
 	alert.MerchantNegative: {text.Text{
 		ZH: "与商户商定补足办法；在此之前其出款会被拒绝。",
