@@ -103,6 +103,9 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	}
 	p.Compact = c.Cookies(DensityCookie) == ui.Compact
 	p.User, p.UserID, p.Role, p.AskCode = op.Name, op.ID, op.Role, !op.Fresh(s.DB.Now())
+	if op.Issuer != "" && s.SignIn != nil {
+		p.Provider = s.SignIn.Host()
+	}
 	p.RedisDown, p.Database = s.Ready.failed("redis") != nil, databaseState(s.Ready.failed("database", "writable"))
 	p.Frozen = p.RedisDown || p.Database != ui.DatabaseWell
 	if op.Language != "" {
@@ -184,10 +187,19 @@ func browserLanguage(c *fiber.Ctx) string {
 	return "zh"
 }
 
+// WaysIn adds to the page for signing in how one can.
+func (s *Server) WaysIn(l operators.Login) operators.Login {
+	l.NoPasswords = s.Config.Passwords == "off"
+	if s.SignIn != nil {
+		l.Provider = s.SignIn.Host()
+	}
+	return l
+}
+
 // failPage renders an error as a page.
 func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 	if e == ErrForeign {
-		return s.Render(c, e.Status, operators.SignIn(s.Page(c), operators.Login{Next: "/", Problem: operators.Foreign}))
+		return s.Render(c, e.Status, operators.SignIn(s.Page(c), s.WaysIn(operators.Login{Next: "/", Problem: operators.Foreign})))
 	}
 	return s.Render(c, e.Status, ui.Error(s.Page(c), failure(c, e)))
 }

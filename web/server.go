@@ -43,6 +43,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/savedview"
 	"backstop/internal/settings"
+	"backstop/internal/signin"
 	"backstop/internal/supplier"
 	"backstop/static"
 
@@ -79,7 +80,8 @@ type Options struct {
 	Disputes  *dispute.Machine
 	Operators *access.Operators
 	Sessions  *access.Sessions
-	Checks    []Check // of /readyz
+	SignIn    *signin.Provider // nil = operators sign in by password only
+	Checks    []Check          // of /readyz
 	// QueueEngine is the queue's engine, for the overview; see redisd.Engine.
 	QueueEngine string
 	// Queues reads the sizes of the queues in Redis; nil = not available.

@@ -44,6 +44,7 @@ import (
 	"backstop/internal/savedview"
 	"backstop/internal/settings"
 	"backstop/internal/settings/apply"
+	"backstop/internal/signin"
 	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
 	"backstop/jobs"
@@ -117,8 +118,9 @@ type App struct {
 	adminListener net.Listener
 	jobs          *jobs.Jobs
 	ticks         jobs.Ticks
-	unreadable    []string // settings that were unreadable at the watch's last reading
-	negative      []string // merchants whose balances were below zero then
+	unreadable    []string         // settings that were unreadable at the watch's last reading
+	negative      []string         // merchants whose balances were below zero then
+	signIn        *signin.Provider // nil = operators sign in by password
 	fatal         chan error
 	ready         chan struct{}
 	closers       []func() // in the order in which they were opened
@@ -167,6 +169,12 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	}
 	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
 	a.openCalls()
+	if a.signIn, err = signin.FromConfig(a.o.Config, a.db.NowTime); err != nil {
+		return err
+	}
+	if a.signIn != nil {
+		a.closing(a.signIn.Close)
+	}
 	if err = a.settings.Refresh(ctx); err != nil {
 		return err
 	}
@@ -377,7 +385,7 @@ func (a *App) build() {
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Pauses: a.pauses, Approvals: a.approvals,
 			Texts:  texts(),
-			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
+			SignIn: a.signIn, Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)
 	}
 }

@@ -14,6 +14,15 @@ import (
 	"github.com/a-h/templ"
 )
 
+// SignIn leads to the provider, and from there to a page; again = the person has to sign in anew.
+func SignIn(next string, again bool) templ.SafeURL {
+	q := url.Values{"next": {next}}
+	if again {
+		q.Set("again", "1")
+	}
+	return templ.URL("/login/oidc?" + q.Encode())
+}
+
 func Order(no string) templ.SafeURL { return templ.URL("/orders/" + url.PathEscape(no)) }
 
 // CallbackOrder leads to the order that a callback is about. The reference of one without an order

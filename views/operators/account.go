@@ -30,6 +30,7 @@ var (
 	tNewPassword1  = text.Text{ZH: "新密码", EN: "New password"}
 	tNewPassword2  = text.Text{ZH: "再次输入新密码", EN: "New password again"}
 	tPasswordRule  = text.Text{ZH: "12 到 256 个字符。", EN: "12 to 256 characters."}
+	tSetThere      = text.Text{ZH: "您通过 %s 登录：密码和两步验证在那里设置。", EN: "You sign in at %s: password and second factor are set there."}
 	tEndsOthers    = text.Text{ZH: "修改密码会结束您的其他登录。", EN: "A new password ends your other sessions."}
 	tLanguage      = text.Text{ZH: "语言", EN: "Language"}
 	tTheme         = text.Text{ZH: "主题", EN: "Theme"}

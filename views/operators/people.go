@@ -27,6 +27,8 @@ type PeopleData struct {
 	Key    string
 	Link   *InviteLink // of whom was just invited; nil = nobody
 	Did    *audit.Row  // what the form that led here did; nil = nothing
+
+	NoPasswords bool // people come in by the provider
 }
 
 // InviteLink is shown once, to whom invites.
@@ -60,6 +62,9 @@ func stateOf(p *ui.Page, op access.Operator) ui.State {
 }
 
 func secondOf(p *ui.Page, x Person) string {
+	if x.Issuer != "" {
+		return p.T(tSecondThere)
+	}
 	if x.TOTPSince == nil {
 		return p.T(tNoSecond)
 	}
@@ -121,7 +126,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 	act := func(show bool, name, word string, title, how text.Text, fields ...templ.Component) templ.Component {
 		return ui.If(show, panel.ReasonPanel(p, name, path+"/"+word, x.Key, title, how, append(fields, panel.Code(p, name+"-code"))...))
 	}
-	on := x.DisabledAt == nil
+	on, own := x.DisabledAt == nil, x.Issuer == "" // own: role and password are set here
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/operators", Label: text.Operators}, Title: x.Name, State: stateOf(p, x.Operator),
 		Notices: []templ.Component{panel.Did(p, x.Did), inviteLink(p, x.Link)},
@@ -130,6 +135,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 			ui.Facts(
 				p, "person-title", text.Operator,
 				ui.TextFact(text.Role, "strong", p.Roles([]string{x.Role})+" · "+p.T(wording.RoleDoes[x.Role])),
+				ui.TextFact(tSignsInAt, "", x.Issuer).If(x.Issuer != ""),
 				ui.TextFact(text.SecondFactor, "", secondOf(p, x.Person)),
 				ui.TimeFact(tLastSignIn, x.SignedInAt), ui.TimeFact(text.Created, &x.CreatedAt), ui.TimeFact(tDisabledAt, x.DisabledAt),
 				ui.TimeFact(tLinkUntil, x.PasswordExpiresAt).If(x.MustChange && on),
@@ -140,8 +146,8 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 		},
 		Side: []templ.Component{
 			ui.If(x.Self, ui.Notice(p, "info", p.T(tOwnAccess))),
-			act(on && !x.Self, "role", "role", tChangeRole, tChangeRoleHow, roleField(p, "role-of", x.Role)),
-			act(on && !x.Self, "reset", "reset", tResetPassword, tResetHow),
+			act(on && own && !x.Self, "role", "role", tChangeRole, tChangeRoleHow, roleField(p, "role-of", x.Role)),
+			act(on && own && !x.Self, "reset", "reset", tResetPassword, tResetHow),
 			act(x.TOTPSince != nil && !x.Self, "second", "reset_second", tResetSecond, tResetSecHow),
 			act(len(x.Sessions) > 0 && !x.Self, "sessions", "end_sessions", tEndSessions, tEndSessionsHow),
 			act(len(x.Tokens) > 0, "tokens", "revoke_tokens", tRevokeTokens, tRevokeHow),
@@ -178,10 +184,16 @@ var (
 	tTokens       = text.Text{ZH: "个人令牌", EN: "Personal tokens"}
 	tNoSessions   = text.Text{ZH: "没有登录", EN: "Not signed in anywhere"}
 	tNoTokens     = text.Text{ZH: "没有个人令牌", EN: "No personal tokens"}
-	tDisabledAt   = text.Text{ZH: "停用时间", EN: "Disabled"}
-	tLinkUntil    = text.Text{ZH: "链接或一次性密码有效至", EN: "Link or one-time password valid until"}
-	tDidWhat      = text.Text{ZH: "操作记录", EN: "Activity"}
-	tOwnAccess    = text.Text{
+	tSignsInAt    = text.Text{ZH: "通过身份提供方登录", EN: "Signs in at"}
+	tSecondThere  = text.Text{ZH: "由身份提供方负责", EN: "Asked for by the provider"}
+	tByGroups     = text.Text{
+		ZH: "密码登录已关闭：属于 BACKSTOP_OIDC_ROLES 中某个组的人，首次登录时自动加入。",
+		EN: "Sign-in by password is off: whoever is in a group of BACKSTOP_OIDC_ROLES is added at the first sign-in.",
+	}
+	tDisabledAt = text.Text{ZH: "停用时间", EN: "Disabled"}
+	tLinkUntil  = text.Text{ZH: "链接或一次性密码有效至", EN: "Link or one-time password valid until"}
+	tDidWhat    = text.Text{ZH: "操作记录", EN: "Activity"}
+	tOwnAccess  = text.Text{
 		ZH: "这是您自己：角色和停用由另一位管理员处理，密码和登录在“我的设置”里。",
 		EN: "This is you: another admin changes your role or disables you; password and sessions are in your own settings.",
 	}

@@ -23,7 +23,14 @@ const (
 	BadChoice       Problem = "bad_choice"
 	MustChange      Problem = "must_change"
 	ChoicesKept     Problem = "kept" // none: all went well
-	OthersEnded     Problem = "ended"
+	// Of sign-ins at a provider.
+	ProviderAway     Problem = "provider_away"
+	ProviderState    Problem = "provider_state"
+	ProviderDenied   Problem = "provider_denied"
+	ProviderToken    Problem = "provider_token"
+	ProviderNotFresh Problem = "provider_not_fresh"
+	PasswordsOff     Problem = "passwords_off"
+	OthersEnded      Problem = "ended"
 )
 
 // Problems are how each looks and reads.
@@ -51,8 +58,26 @@ var Problems = map[Problem]struct {
 		ZH: "这是一次性密码。请先设置您自己的密码，才能继续。",
 		EN: "This is a one-time password. Set your own password to continue.",
 	}},
-	ChoicesKept: {"ok", text.Saved},
-	OthersEnded: {"ok", text.Text{ZH: "其他登录已结束。", EN: "Your other sessions were ended."}},
+	ProviderAway: {"bad", text.Text{
+		ZH: "身份提供方现在无法访问，请稍后再试。已登录的会话不受影响。",
+		EN: "The identity provider cannot be reached now: try again later. Running sessions go on.",
+	}},
+	ProviderState: {"bad", text.Text{
+		ZH: "这次登录已过期、已用过，或不是从这个浏览器开始的。请重新登录。",
+		EN: "This sign-in has expired, was used already, or was begun in another browser. Sign in again.",
+	}},
+	ProviderDenied: {"bad", text.Text{ZH: "身份提供方没有完成登录。请重新登录。", EN: "The identity provider did not complete the sign-in. Sign in again."}},
+	ProviderToken: {"bad", text.Text{
+		ZH: "身份提供方的应答无效，原因在服务的日志里。请联系管理员。",
+		EN: "The identity provider's answer is not valid; the log of the server says why. Ask an administrator.",
+	}},
+	ProviderNotFresh: {"bad", text.Text{
+		ZH: "身份提供方没有说明您刚刚登录过（auth_time）。请联系管理它的人。",
+		EN: "The identity provider does not say that you have signed in just now (auth_time). Ask whoever manages it.",
+	}},
+	PasswordsOff: {"bad", text.Text{ZH: "密码登录已关闭：请通过身份提供方登录。", EN: "Sign-in by password is off: sign in at the identity provider."}},
+	ChoicesKept:  {"ok", text.Saved},
+	OthersEnded:  {"ok", text.Text{ZH: "其他登录已结束。", EN: "Your other sessions were ended."}},
 }
 
 // Invited is what the page of an invitation shows.
@@ -67,6 +92,9 @@ type Login struct {
 	Next    string // where to go afterwards
 	Problem Problem
 	Wait    time.Duration // with TooMany
+	// Provider is the host at which one can sign in; "" = by password only.
+	Provider    string
+	NoPasswords bool // but for the operator for emergencies
 }
 
 func (l Login) wait(p *ui.Page) string {
@@ -80,8 +108,19 @@ var (
 	tSignInLong = text.Text{ZH: "登录控制台", EN: "Sign in to the console"}
 	tName       = text.Text{ZH: "用户名", EN: "Name"}
 	tPassword   = text.Text{ZH: "密码", EN: "Password"}
-	tTooMany    = text.Text{ZH: "尝试次数过多，请 %s后再试。", EN: "Too many attempts: wait %s and try again."}
-	tFirstHint  = text.Text{
+	tAtProvider = text.Text{ZH: "通过 %s 登录", EN: "Sign in with %s"}
+	tEmergency  = text.Text{ZH: "紧急登录", EN: "Emergency sign-in"}
+	tEmergHow   = text.Text{
+		ZH: "只有一位指定的操作员能用密码登录，每次都会告警。",
+		EN: "One operator only may sign in by password. Each time raises an alert.",
+	}
+	tNotAdmitted = text.Text{ZH: "不能登录", EN: "You cannot sign in"}
+	tAsAnother   = text.Text{ZH: "以其他身份登录", EN: "Sign in as somebody else"}
+	tSignedOut   = text.Text{ZH: "已退出登录", EN: "Signed out"}
+	tOutThere    = text.Text{ZH: "这里的登录已结束。正在前往 %s，在那里也退出登录。", EN: "Your session here has ended. Going on to %s to end the one there too."}
+	tGoOn        = text.Text{ZH: "前往 %s", EN: "Go on to %s"}
+	tTooMany     = text.Text{ZH: "尝试次数过多，请 %s后再试。", EN: "Too many attempts: wait %s and try again."}
+	tFirstHint   = text.Text{
 		ZH: "admin 的一次性密码：首次启动时打印在服务的输出里；设置了 BACKSTOP_ADMIN_PASSWORD_FILE 时，是该文件里的密码。",
 		EN: "The server prints the one-time password of admin at its first start; if BACKSTOP_ADMIN_PASSWORD_FILE is set, it is the one in that file.",
 	}

@@ -44,7 +44,8 @@ type Page struct {
 	Parts   bool // links of the page change a part of it
 	// RedisDown and Database report trouble; Frozen: no act is possible because of it.
 	RedisDown, Frozen bool
-	AskCode           bool // the second factor was given more than 10 minutes ago
+	AskCode           bool   // the second factor was given more than 10 minutes ago
+	Provider          string // host of where the person signs in, instead of giving a second factor here; "" = nowhere
 	Database          DatabaseState
 	// Paused are the pauses that affect what the page shows.
 	Paused []PausedQueue

@@ -45,6 +45,8 @@ var Acts = map[string]text.Text{
 	"incident.resume":          {ZH: "恢复了告警消息", EN: "resumed an incident's messages"},
 	"incident.close":           {ZH: "关闭了告警事件", EN: "closed an incident"},
 	"list.export":              {ZH: "导出了列表", EN: "exported a list"},
+	"session.break_glass":      {ZH: "紧急登录（用密码）", EN: "signed in for an emergency, by password"},
+	"operator.join":            {ZH: "首次通过身份提供方登录", EN: "signed in at the provider for the first time"},
 	"session.start":            {ZH: "登录", EN: "signed in"},
 	"password.change":          {ZH: "修改了密码", EN: "changed the password"},
 	"alert.test":               {ZH: "发送测试告警", EN: "sent a test alert"},
@@ -119,6 +121,7 @@ var Acts = map[string]text.Text{
 // details are the words of what is known of an act, by the names that the audit keeps.
 var details = map[string]text.Text{
 	"role":          {ZH: "角色", EN: "role"},
+	"issuer":        {ZH: "身份提供方", EN: "provider"},
 	"scope":         {ZH: "权限范围", EN: "scope"},
 	"created":       {ZH: "新建", EN: "created"},
 	"changed":       {ZH: "修改", EN: "changed"},

@@ -33,7 +33,11 @@ func safeNext(next string) string {
 
 func (s *handlers) loginPage(c *fiber.Ctx) error {
 	s.keepLanguage(c)
-	return s.Render(c, http.StatusOK, operators.SignIn(s.Page(c), operators.Login{Next: safeNext(c.Query("next"))}))
+	return s.sendLogin(c, http.StatusOK, operators.Login{Next: safeNext(c.Query("next"))})
+}
+
+func (s *handlers) sendLogin(c *fiber.Ctx, status int, form operators.Login) error {
+	return s.Render(c, status, operators.SignIn(s.Page(c), s.WaysIn(form)))
 }
 
 // keepLanguage stores ?lang in a cookie, for pages before the login.
@@ -54,7 +58,7 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	if form.Wait = s.throttle.Try(try); form.Wait > 0 {
 		form.Problem = operators.TooMany
 		c.Set(fiber.HeaderRetryAfter, "60")
-		return s.Render(c, http.StatusTooManyRequests, operators.SignIn(s.Page(c), form))
+		return s.sendLogin(c, http.StatusTooManyRequests, form)
 	}
 	op, err := s.Operators.Login(c.UserContext(), form.Name, web.Field(c, "password"))
 	switch {
@@ -64,11 +68,23 @@ func (s *handlers) login(c *fiber.Ctx) error {
 		form.Problem = operators.PasswordExpired
 	case err != nil:
 		return err
+	case !s.Config.ByPassword(op.Name): // only now: it must not show who the other one is
+		form.Problem = operators.PasswordsOff
 	}
-	if err != nil {
-		return s.Render(c, http.StatusUnprocessableEntity, operators.SignIn(s.Page(c), form))
+	if form.Problem != "" {
+		return s.sendLogin(c, http.StatusUnprocessableEntity, form)
 	}
 	s.throttle.Forgive(try)
+	if err := s.breakGlass(c, op); err != nil {
+		return err
+	}
+	defer s.keepDevice(c, op.Name, try.Device)
+	return s.enter(c, op, form.Next, nil)
+}
+
+// enter starts the session of who has signed in, and goes where the person wanted to. params are
+// for the audit.
+func (s *handlers) enter(c *fiber.Ctx, op *access.Operator, next string, params map[string]any) error {
 	// The session of the replaced cookie must not stay open.
 	if err := s.Sessions.End(c.UserContext(), c.Cookies(s.CookieName())); err != nil {
 		return err
@@ -76,24 +92,21 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	if err := s.startSession(c, op); err != nil {
 		return err
 	}
-	s.keepDevice(c, op.Name, try.Device)
 	if err := s.keepAct(c, audit.Act{
-		Actor: "operator:" + op.Name, Action: "session.start", Object: "operator",
-		ObjectID: op.Name,
+		Actor: "operator:" + op.Name, Action: "session.start", Object: "operator", ObjectID: op.Name, Params: params,
 	}); err != nil {
 		return err
 	}
-	s.Log.Info("signed in", "operator", op.Name, "remote", addr.String(), "request_id", web.RequestID(c))
-	if op.TOTPSince != nil {
-		return c.Redirect("/second?next="+url.QueryEscape(form.Next), http.StatusSeeOther)
-	}
-	if op.MustChange {
+	s.Log.Info("signed in", "operator", op.Name, "remote", s.Client(c).String(), "request_id", web.RequestID(c))
+	switch {
+	case op.TOTPSince != nil:
+		return c.Redirect("/second?next="+url.QueryEscape(next), http.StatusSeeOther)
+	case op.MustChange:
 		return c.Redirect("/me", http.StatusSeeOther)
+	case next == "/":
+		next = landing(op)
 	}
-	if form.Next == "/" {
-		form.Next = landing(op)
-	}
-	return c.Redirect(form.Next, http.StatusSeeOther)
+	return c.Redirect(next, http.StatusSeeOther)
 }
 
 // landing is where a role's day begins, if the person did not ask for a page.
@@ -134,7 +147,7 @@ func (s *handlers) keepDevice(c *fiber.Ctx, name, device string) {
 }
 
 func (s *handlers) startSession(c *fiber.Ctx, op *access.Operator) error {
-	token, err := s.Sessions.Start(c.UserContext(), op.ID, s.Client(c).String(), c.Get(fiber.HeaderUserAgent))
+	token, err := s.Sessions.StartAt(c.UserContext(), op.ID, s.Client(c).String(), c.Get(fiber.HeaderUserAgent), op.Issuer, op.SecondAt)
 	if err != nil {
 		return err
 	}
@@ -143,9 +156,19 @@ func (s *handlers) startSession(c *fiber.Ctx, op *access.Operator) error {
 }
 
 func (s *handlers) logout(c *fiber.Ctx) error {
-	if err := s.Sessions.End(c.UserContext(), c.Cookies(s.CookieName())); err != nil {
+	token := c.Cookies(s.CookieName())
+	op, err := s.Sessions.Peek(c.UserContext(), token)
+	if err != nil && !errors.Is(err, access.ErrSession) {
+		return err
+	}
+	if err := s.Sessions.End(c.UserContext(), token); err != nil {
 		return err
 	}
 	s.SetCookie(c, s.CookieName(), "", -1)
+	if to := s.leave(c, op); to != "" {
+		// Browsers let no form lead to another site (form-action of the content policy).
+		c.Set("Refresh", "0; url="+to)
+		return s.Render(c, http.StatusOK, operators.SignedOut(s.Page(c), s.SignIn.Host(), to))
+	}
 	return c.Redirect("/login", http.StatusSeeOther)
 }

@@ -37,7 +37,7 @@ func (s *handlers) sendOperators(c *fiber.Ctx, link *operators.InviteLink) error
 	for _, t := range running {
 		tokens[t.OperatorID]++
 	}
-	x := operators.PeopleData{Key: act.NewKey(), Link: link}
+	x := operators.PeopleData{Key: act.NewKey(), Link: link, NoPasswords: s.Config.Passwords == "off"}
 	for _, op := range all {
 		x.People = append(x.People, operators.Person{Operator: op, Sessions: sessions[op.ID], Tokens: tokens[op.ID]})
 	}
@@ -61,6 +61,9 @@ func (s *handlers) sendOperator(c *fiber.Ctx, link *operators.InviteLink) error 
 		return act.ErrNotFound
 	}
 	if err != nil {
+		return err
+	}
+	if op.Issuer, err = access.IssuerOf(ctx, s.DB.Read, op.ID); err != nil {
 		return err
 	}
 	x := operators.PersonData{Person: operators.Person{Operator: *op}, Key: act.NewKey(), Link: link, Self: op.ID == web.Operator(c).ID}
@@ -123,6 +126,8 @@ func (s *handlers) sendInvitation(c *fiber.Ctx, status int, problem operators.Pr
 	w := operators.Invited{Token: c.Params("token"), Problem: problem}
 	op, err := s.Operators.Invited(c.UserContext(), w.Token)
 	switch {
+	case err == nil && !s.Config.ByPassword(op.Name):
+		return s.sendLogin(c, http.StatusGone, operators.Login{Next: "/", Problem: operators.PasswordsOff})
 	case errors.Is(err, access.ErrInvitation):
 		status = http.StatusGone
 	case err != nil:
@@ -138,6 +143,9 @@ func (s *handlers) acceptInvitation(c *fiber.Ctx) error {
 	if web.Field(c, "new") != web.Field(c, "again") {
 		return s.sendInvitation(c, http.StatusUnprocessableEntity, operators.NotSame)
 	}
+	if invited, err := s.Operators.Invited(c.UserContext(), c.Params("token")); err == nil && !s.Config.ByPassword(invited.Name) {
+		return s.sendInvitation(c, http.StatusGone, "")
+	}
 	op, err := s.Operators.Accept(c.UserContext(), c.Params("token"), web.Field(c, "new"),
 		func(ctx context.Context, tx db.Tx, op *access.Operator) error {
 			return s.keepIn(ctx, tx, c, ownAct(op, "operator.accept"))
@@ -148,6 +156,9 @@ func (s *handlers) acceptInvitation(c *fiber.Ctx) error {
 	case errors.Is(err, access.ErrPassword):
 		return s.sendInvitation(c, http.StatusUnprocessableEntity, operators.NewBad)
 	case err != nil:
+		return err
+	}
+	if err := s.breakGlass(c, op); err != nil {
 		return err
 	}
 	if err := s.startSession(c, op); err != nil {

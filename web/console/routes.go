@@ -26,6 +26,7 @@ import (
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/savedview"
+	"backstop/internal/signin"
 	"backstop/internal/sweep"
 	"backstop/views/figures"
 	"backstop/views/orders"
@@ -81,6 +82,8 @@ func (s *handlers) routes() []web.Route {
 	list := []web.Route{
 		{Method: http.MethodGet, Path: "/login", Audience: web.ForVisitor, Handler: s.loginPage},
 		{Method: http.MethodPost, Path: "/login", Audience: web.ForVisitor, Handler: s.login},
+		{Method: http.MethodGet, Path: "/login/oidc", Audience: web.ForVisitor, Handler: s.goToProvider},
+		{Method: http.MethodGet, Path: signin.CallbackPath, Audience: web.ForVisitor, Handler: s.comeBack},
 		{Method: http.MethodPost, Path: "/logout", Audience: web.ForVisitor, Handler: s.logout},
 
 		page("/", access.ViewOverview, s.today, shown("layout-dashboard", text.Today)),

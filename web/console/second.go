@@ -98,12 +98,17 @@ var (
 
 var tCodeNeeded = text.Text{ZH: "请输入验证码：上次两步验证已超过 10 分钟", EN: "type the code of your second factor, which was given more than 10 minutes ago"}
 
+var tSignInAgain = text.Text{ZH: "请先重新登录：上次登录已超过 10 分钟", EN: "sign in again first: the last time was more than 10 minutes ago"}
+
 // fresh checks that the second factor was given within the last 10 minutes, by the code of the form
 // if need be.
 func (s *handlers) fresh(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	if op.Fresh(s.DB.Now()) {
 		return nil
+	}
+	if op.Issuer != "" {
+		return web.Invalid("code", tSignInAgain)
 	}
 	if web.Field(c, "code") == "" {
 		return web.Invalid("code", tCodeNeeded)
@@ -132,6 +137,9 @@ func (s *handlers) setUpPage(c *fiber.Ctx) error {
 
 func (s *handlers) sendSetUp(c *fiber.Ctx, status int, problem operators.CodeProblem, recovery []string) (err error) {
 	op := web.Operator(c)
+	if op.Issuer != "" {
+		return access.ErrProvider
+	}
 	x := operators.Second{
 		Problem: problem, Recovery: recovery, Required: op.Gate == access.SetSecond || s.requiresSecond(op), Since: op.TOTPSince,
 	}
@@ -157,6 +165,9 @@ func (s *handlers) requiresSecond(op *access.Operator) bool {
 // setUpSecond sets the second factor up by its first code, and shows the recovery codes once.
 func (s *handlers) setUpSecond(c *fiber.Ctx) error {
 	op := web.Operator(c)
+	if op.Issuer != "" {
+		return access.ErrProvider
+	}
 	recovery, err := s.Second.SetUp(c.UserContext(), op, c.Cookies(s.CookieName()), web.Field(c, "sealed"), web.Field(c, "code"),
 		func(ctx context.Context, tx db.Tx) error { return s.keepIn(ctx, tx, c, ownAct(op, "second.set_up")) })
 	if problem, ok := codeProblem(err); ok {

@@ -36,6 +36,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/recipient"
 	"backstop/internal/settings"
+	"backstop/internal/signin"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 	"backstop/internal/suppliercall"
@@ -198,6 +199,9 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor,
 		Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy), Pauses: pause.New(d),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
+	}
+	if o.SignIn, err = signin.FromConfig(cfg, d.NowTime); err != nil {
+		t.Fatal(err)
 	}
 	h.register(t, &o)
 	h.Server = web.New(o, table)
