@@ -31,7 +31,7 @@ func (s *handlers) flowCookie() string { return s.CookieName() + "-oidc" }
 // goToProvider begins a sign-in at the provider.
 func (s *handlers) goToProvider(c *fiber.Ctx) error {
 	if s.SignIn == nil {
-		return fiber.ErrNotFound
+		return c.Redirect("/login", http.StatusSeeOther)
 	}
 	to, flow, err := s.SignIn.Begin(c.UserContext(), safeNext(c.Query("next")), c.Query("again") != "")
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *handlers) flowOf(c *fiber.Ctx) (f signin.Flow) {
 // comeBack ends a sign-in at the provider.
 func (s *handlers) comeBack(c *fiber.Ctx) error {
 	if s.SignIn == nil {
-		return fiber.ErrNotFound
+		return c.Redirect("/login", http.StatusSeeOther)
 	}
 	flow := s.flowOf(c)
 	s.SetCookie(c, s.flowCookie(), "", -1)

@@ -318,8 +318,8 @@ func TestWithoutAProviderThereIsNone(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	for _, path := range []string{"/login/oidc", "/login/oidc/callback?state=x&code=y"} {
-		if got := h.Page(t, "", path); got.Status != http.StatusNotFound {
-			t.Errorf("%s: %d", path, got.Status)
+		if got := h.Page(t, "", path); got.Header.Get("Location") != "/login" {
+			t.Errorf("%s: %d to %q", path, got.Status, got.Header.Get("Location"))
 		}
 	}
 	if got := h.Page(t, "", "/login"); strings.Contains(got.Body, "/login/oidc") {
