@@ -48,6 +48,8 @@ func checkPassword(password string) error {
 		return fmt.Errorf("%w: not valid UTF-8", ErrPassword)
 	case n < minPassword || n > maxPassword:
 		return fmt.Errorf("%w: use %d to %d characters", ErrPassword, minPassword, maxPassword)
+	case isCommon(password):
+		return ErrCommon
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ const (
 	Foreign         Problem = "foreign"
 	OldWrong        Problem = "old_wrong"
 	NewBad          Problem = "new_bad"
+	NewCommon       Problem = "new_common"
 	NotSame         Problem = "not_same"
 	BadChoice       Problem = "bad_choice"
 	MustChange      Problem = "must_change"
@@ -51,6 +52,10 @@ var Problems = map[Problem]struct {
 	NewBad: {"bad", text.Text{
 		ZH: "新密码需要 12 到 256 个字符，且不能与旧密码相同。",
 		EN: "The new password needs 12 to 256 characters and must differ from the old one.",
+	}},
+	NewCommon: {"bad", text.Text{
+		ZH: "这个密码太常见，或由常见密码拼成，会最先被猜到：请换一个，例如几个不相关的词。",
+		EN: "This password is a common one, or made of one, and is guessed first: take another one, such as a few unrelated words.",
 	}},
 	NotSame:   {"bad", text.Text{ZH: "两次输入的新密码不同。", EN: "The two new passwords differ."}},
 	BadChoice: {"bad", text.Text{ZH: "没有这个选项：请检查时区的名称。", EN: "Invalid choice: check the name of the time zone."}},

@@ -101,7 +101,7 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.PasswordExpired)
 	case errors.Is(err, access.ErrPassword):
 		s.throttle.Forgive(try)
-		return s.sendAccount(c, http.StatusUnprocessableEntity, operators.NewBad)
+		return s.sendAccount(c, http.StatusUnprocessableEntity, passwordProblem(err))
 	case errors.Is(err, db.ErrStale):
 		return s.AskToSignIn(c)
 	case err != nil:
@@ -122,6 +122,14 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 		return c.Redirect("/", http.StatusSeeOther)
 	}
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
+}
+
+// passwordProblem says why a new password is refused.
+func passwordProblem(err error) operators.Problem {
+	if errors.Is(err, access.ErrCommon) {
+		return operators.NewCommon
+	}
+	return operators.NewBad
 }
 
 // endSessions ends all other sessions of the operator, or the one that is named.

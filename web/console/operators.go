@@ -154,7 +154,7 @@ func (s *handlers) acceptInvitation(c *fiber.Ctx) error {
 	case errors.Is(err, access.ErrInvitation):
 		return s.sendInvitation(c, http.StatusGone, "")
 	case errors.Is(err, access.ErrPassword):
-		return s.sendInvitation(c, http.StatusUnprocessableEntity, operators.NewBad)
+		return s.sendInvitation(c, http.StatusUnprocessableEntity, passwordProblem(err))
 	case err != nil:
 		return err
 	}

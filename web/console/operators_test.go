@@ -52,6 +52,10 @@ func TestAColleagueIsInvitedAndComesInAsAViewer(t *testing.T) {
 		if got := h.Post(t, "", link, "new", webtest.GoodPassword, "again", "another"); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("two passwords: %d", got.Status)
 		}
+		if got := h.Post(t, "", link+"?lang=en", "new", "Football2026!", "again", "Football2026!"); got.Status != http.StatusUnprocessableEntity ||
+			!strings.Contains(got.Body, "This password is a common one") {
+			t.Errorf("a common password: %d", got.Status)
+		}
 		got = h.Post(t, "", link, "new", webtest.GoodPassword, "again", webtest.GoodPassword)
 		li := webtest.CookieOf(got)
 		if got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders" {
