@@ -20,6 +20,7 @@ import (
 const (
 	Mention = "mention" // somebody named the operator in a note
 	OfView  = "view"    // rows appeared in a view
+	Device  = "device"  // the operator signed in from a device not used before
 )
 
 const (
@@ -41,9 +42,9 @@ type Message struct {
 	OperatorID int64  `bun:"operator_id"`
 	Kind       string `bun:"kind"`
 	Actor      string `bun:"actor"`     // who mentioned the operator; "" = nobody
-	Object     string `bun:"object"`    // "order", "exception" or "view"
-	ObjectID   string `bun:"object_id"` // as in the audit
-	Text       string `bun:"text"`      // the note, or the name of the view
+	Object     string `bun:"object"`    // "order", "exception", "view" or "session"
+	ObjectID   string `bun:"object_id"` // as in the audit; of a session its address
+	Text       string `bun:"text"`      // the note, or the name of the view or device
 	Rows       int64  `bun:"rows"`      // of a view
 	More       bool   `bun:"more"`      // there are more rows
 	At         int64  `bun:"at"`

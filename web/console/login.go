@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,7 +11,9 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
+	"backstop/internal/inbox"
 	"backstop/views/operators"
 	"backstop/web"
 
@@ -78,7 +81,6 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	if err := s.breakGlass(c, op); err != nil {
 		return err
 	}
-	defer s.keepDevice(c, op.Name, try.Device)
 	return s.enter(c, op, form.Next, nil)
 }
 
@@ -146,13 +148,26 @@ func (s *handlers) keepDevice(c *fiber.Ctx, name, device string) {
 	s.SetCookie(c, s.deviceCookie(name), device, keptChoice)
 }
 
+// startSession opens a session in this browser. A device that the operator has not used before is
+// reported to the operator.
 func (s *handlers) startSession(c *fiber.Ctx, op *access.Operator) error {
 	token, err := s.Sessions.StartAt(c.UserContext(), op.ID, s.Client(c).String(), c.Get(fiber.HeaderUserAgent), op.Issuer, op.SecondAt)
 	if err != nil {
 		return err
 	}
 	s.SetCookie(c, s.CookieName(), token, int(s.Config.SessionMax/time.Second))
-	return nil
+	proof := s.device(c, op.Name)
+	s.keepDevice(c, op.Name, proof)
+	return s.DB.Tx(c.UserContext(), func(ctx context.Context, tx db.Tx) error {
+		addr := s.Client(c)
+		device, isNew, err := s.Sessions.NoteDevice(ctx, tx, op.ID, addr, c.Get(fiber.HeaderUserAgent), proof != "")
+		if err != nil || !isNew {
+			return err
+		}
+		return inbox.Put(ctx, tx, s.DB, inbox.Message{
+			OperatorID: op.ID, Kind: inbox.Device, Object: "session", ObjectID: addr.String(), Text: device,
+		})
+	})
 }
 
 func (s *handlers) logout(c *fiber.Ctx) error {
