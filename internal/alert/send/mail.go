@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/alert"
+
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/email/smtp"
 	"github.com/wneessen/go-mail"
 )
@@ -49,24 +51,65 @@ func (t *mailTarget) SendMail(ctx context.Context, id int64, title, body, html s
 
 func (t *mailTarget) send(ctx context.Context, id int64, title, body, html string) error {
 	c := &t.config
-	msg := mail.NewMsg()
-	if err := msg.FromFormat(c.FromName, c.FromAddress); err != nil {
-		return fmt.Errorf("from: %w", err)
+	msg, err := t.message(c.ToAddresses, title, body)
+	if err != nil {
+		return err
 	}
-	if err := msg.To(c.ToAddresses...); err != nil {
-		return fmt.Errorf("to: %w", err)
+	msg.SetMessageIDWithValue("backstop-" + strconv.FormatInt(id, 10) + c.FromAddress[strings.LastIndex(c.FromAddress, "@"):])
+	msg.AddAlternativeString(mail.TypeTextHTML, html)
+	return t.deliver(ctx, msg)
+}
+
+// message returns a mail with a text.
+func (t *mailTarget) message(to []string, title, body string) (*mail.Msg, error) {
+	msg := mail.NewMsg()
+	if err := msg.FromFormat(t.config.FromName, t.config.FromAddress); err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	if err := msg.To(to...); err != nil {
+		return nil, fmt.Errorf("to: %w", err)
 	}
 	msg.Subject(title)
-	msg.SetMessageIDWithValue("backstop-" + strconv.FormatInt(id, 10) + c.FromAddress[strings.LastIndex(c.FromAddress, "@"):])
+	msg.SetMessageID()
 	msg.SetDate()
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
 	msg.SetBodyString(mail.TypeTextPlain, body)
-	msg.AddAlternativeString(mail.TypeTextHTML, html)
-	client, err := mail.NewClient(c.Host, t.options()...)
+	return msg, nil
+}
+
+func (t *mailTarget) deliver(ctx context.Context, msg *mail.Msg) error {
+	client, err := mail.NewClient(t.config.Host, t.options()...)
 	if err != nil {
 		return err
 	}
 	return client.DialAndSendWithContext(ctx, msg)
+}
+
+// Mailer sends one text to one address, once. Its error is one line without the URL.
+type Mailer func(ctx context.Context, to, title, body string) error
+
+// NewMailer returns a Mailer that uses the server of the first mailbox; nil = there is none.
+func NewMailer(targets []alert.Target) Mailer {
+	for _, target := range targets {
+		t, ok := target.(*mailTarget)
+		if !ok {
+			continue
+		}
+		return func(ctx context.Context, to, title, body string) error {
+			msg, err := t.message([]string{to}, title, body)
+			if err == nil {
+				err = t.deliver(ctx, msg)
+			}
+			if err != nil && ctx.Err() != nil {
+				return errLate
+			}
+			if err != nil {
+				return errors.New(t.clean(err.Error()))
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // options are those of the URL, as the library understands them for texts.

@@ -174,3 +174,39 @@ func TestAMailHasHTMLAndText(t *testing.T) {
 		t.Errorf("a text arrives as %q", mails)
 	}
 }
+
+func TestALinkIsMailedToItsReader(t *testing.T) {
+	t.Parallel()
+	if NewMailer(nil) != nil {
+		t.Error("mails without a server")
+	}
+	b := newMailbox(t)
+	targets, err := Targets([]string{"generic+http://127.0.0.1:1/", "smtp://" + b.addr + "/?from=pay@gate.example&to=team@x.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := NewMailer(targets)
+	if err := send(t.Context(), "li@x.example", "邀请", "https://x.example/invite/bsi_A"); err != nil {
+		t.Fatal(err)
+	}
+	all := b.take()
+	if len(all) != 1 {
+		t.Fatalf("%d mails", len(all))
+	}
+	m, err := mail.ReadMessage(strings.NewReader(all[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(quotedprintable.NewReader(m.Body))
+	if err != nil || !strings.Contains(string(body), "/invite/bsi_A") || m.Header.Get("To") != "<li@x.example>" ||
+		m.Header.Get("From") != "<pay@gate.example>" || m.Header.Get("Message-ID") == "" {
+		t.Errorf("%v %s: %v", m.Header, body, err)
+	}
+	b.fail(true)
+	if err := send(t.Context(), "li@x.example", "邀请", "text"); err == nil || strings.Contains(err.Error(), b.addr) {
+		t.Errorf("refused: %v", err)
+	}
+	if err := send(t.Context(), "li@x.example\r\nBcc: all@x.example", "邀请", "text"); err == nil {
+		t.Error("an address with a line break")
+	}
+}
