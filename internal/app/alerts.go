@@ -54,6 +54,16 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	}, err
 }
 
+// mailer sends mails by the server of the daily reports; nil = there is none. A wrong URL is an error
+// of alerts.
+func (a *App) mailer() send.Mailer {
+	targets, err := send.Targets(revealed(a.o.Config.ReportURLs))
+	if err != nil {
+		return nil
+	}
+	return send.NewMailer(targets)
+}
+
 func revealed(secrets []config.Secret) []string {
 	all := make([]string, len(secrets))
 	for i, s := range secrets {

@@ -2,7 +2,9 @@ package operators
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
@@ -29,12 +31,25 @@ type PeopleData struct {
 	Did    *audit.Row  // what the form that led here did; nil = nothing
 
 	NoPasswords bool // people come in by the provider
+	Mails       bool // a link can be mailed
 }
 
 // InviteLink is shown once, to whom invites.
 type InviteLink struct {
 	Name, URL string
-	Until     int64 // Unix µs
+	Until     int64  // Unix µs
+	To        string // mail address; "" = it was not to be mailed
+	NotMailed string // why it was not; "" = it was
+}
+
+// InvitationMail returns the mail with a link, in both languages, as nobody knows the reader's.
+func InvitationMail(l *InviteLink, zone *time.Location) (title, body string) {
+	until := time.UnixMicro(l.Until).In(zone).Format("2006-01-02 15:04 MST")
+	title = tMailTitle.ZH + " · " + tMailTitle.EN
+	for _, language := range access.Languages {
+		body += fmt.Sprintf(tMailBody.In(language), l.Name, l.URL, until) + "\n\n"
+	}
+	return title, body
 }
 
 // personStates are what an operator can be.
@@ -217,8 +232,17 @@ var (
 	tRoles          = text.Text{ZH: "角色", EN: "Roles"}
 	tRolesHow       = text.Text{ZH: "由权限策略生成。同一笔资金的提议和复核永远是两个人。", EN: "From the policy. Proposing and approving the same money always takes two people."}
 	tMatrix         = text.Text{ZH: "角色与权限", EN: "Roles and permissions"}
-	tLinkOf         = text.Text{ZH: "给 %s 的链接，只显示这一次，有效至 %s：", EN: "Link for %s, shown only now, valid until %s:"}
-	tWelcome        = text.Text{ZH: "设置密码", EN: "Set your password"}
-	tWelcomeHow     = text.Text{ZH: "您将以 %s（%s）登录。", EN: "You sign in as %s (%s)."}
-	tLinkEnded      = text.Text{ZH: "这个链接已使用、已过期或已更换，请管理员重新发送。", EN: "This link was used, has expired or was replaced: ask an admin for a new one."}
+	tEmail          = text.Text{ZH: "邮箱（选填）", EN: "Mail address (optional)"}
+	tEmailHow       = text.Text{ZH: "填写后，链接也会发到这里。", EN: "The link is mailed there too."}
+	tMailed         = text.Text{ZH: "已发到 %s。", EN: "Mailed to %s."}
+	tNotMailed      = text.Text{ZH: "没能发到 %s（%s）：请用别的方式转交链接。", EN: "Not mailed to %s (%s): hand the link over in another way."}
+	tMailTitle      = text.Text{ZH: "Backstop 控制台邀请", EN: "Invitation to Backstop"}
+	tMailBody       = text.Text{
+		ZH: "您被邀请使用 Backstop 控制台，用户名 %s。请打开下面的链接设置密码：\n\n%s\n\n链接只能用一次，有效至 %s。如果您不认识邀请人，请忽略这封邮件。",
+		EN: "You are invited to the console of Backstop, as %s. Open this link to set a password:\n\n%s\n\nIt works once, until %s. If you do not expect it, ignore this mail.",
+	}
+	tLinkOf     = text.Text{ZH: "给 %s 的链接，只显示这一次，有效至 %s：", EN: "Link for %s, shown only now, valid until %s:"}
+	tWelcome    = text.Text{ZH: "设置密码", EN: "Set your password"}
+	tWelcomeHow = text.Text{ZH: "您将以 %s（%s）登录。", EN: "You sign in as %s (%s)."}
+	tLinkEnded  = text.Text{ZH: "这个链接已使用、已过期或已更换，请管理员重新发送。", EN: "This link was used, has expired or was replaced: ask an admin for a new one."}
 )

@@ -103,6 +103,7 @@ var Acts = map[string]text.Text{
 	"operator.disable":         {ZH: "停用了操作员", EN: "disabled an operator"},
 	"operator.enable":          {ZH: "启用了操作员", EN: "enabled an operator"},
 	"operator.invite":          {ZH: "邀请了操作员", EN: "invited an operator"},
+	"operator.mail_invitation": {ZH: "把邀请链接发到邮箱", EN: "mailed an invitation"},
 	"operator.accept":          {ZH: "接受邀请并设置了密码", EN: "accepted an invitation and set a password"},
 	"operator.reset_second":    {ZH: "重置了两步验证", EN: "reset a second factor"},
 	"second.set_up":            {ZH: "设置了两步验证", EN: "set up a second factor"},
@@ -121,6 +122,7 @@ var Acts = map[string]text.Text{
 // details are the words of what is known of an act, by the names that the audit keeps.
 var details = map[string]text.Text{
 	"role":          {ZH: "角色", EN: "role"},
+	"mailed_to":     {ZH: "邮箱", EN: "mailed to"},
 	"issuer":        {ZH: "身份提供方", EN: "provider"},
 	"scope":         {ZH: "权限范围", EN: "scope"},
 	"created":       {ZH: "新建", EN: "created"},

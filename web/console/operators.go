@@ -37,7 +37,7 @@ func (s *handlers) sendOperators(c *fiber.Ctx, link *operators.InviteLink) error
 	for _, t := range running {
 		tokens[t.OperatorID]++
 	}
-	x := operators.PeopleData{Key: act.NewKey(), Link: link, NoPasswords: s.Config.Passwords == "off"}
+	x := operators.PeopleData{Key: act.NewKey(), Link: link, Mails: s.Mail != nil, NoPasswords: s.Config.Passwords == "off"}
 	for _, op := range all {
 		x.People = append(x.People, operators.Person{Operator: op, Sessions: sessions[op.ID], Tokens: tokens[op.ID]})
 	}
@@ -88,8 +88,11 @@ func operatorName(c *fiber.Ctx) (string, error) {
 	return name, nil
 }
 
-// invitee refers to whom the form invites.
-func invitee(c *fiber.Ctx) (act.Ref, error) { return act.Ref{ID: web.Field(c, "name")}, nil }
+// invitee refers to whom the form invites. The mail address is checked before anything is done.
+func (s *handlers) invitee(c *fiber.Ctx) (act.Ref, error) {
+	_, err := s.mailAddress(c)
+	return act.Ref{ID: web.Field(c, "name")}, err
+}
 
 func ofOperator(of act.Ref) string { return "/operators/" + url.PathEscape(of.ID) }
 
@@ -100,7 +103,9 @@ func (s *handlers) showInvitation(page func(*fiber.Ctx, *operators.InviteLink) e
 		if !ok {
 			return showDone(c, ofOperator(done.Ref))
 		}
-		return page(c, &operators.InviteLink{Name: in.Name, URL: s.Config.AdminURL + "/invite/" + in.Token, Until: in.Until})
+		link := &operators.InviteLink{Name: in.Name, URL: s.Config.AdminURL + "/invite/" + in.Token, Until: in.Until}
+		s.mailInvitation(c, link)
+		return page(c, link)
 	}
 }
 

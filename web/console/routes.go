@@ -201,7 +201,7 @@ func (s *handlers) routes() []web.Route {
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, web.Menu{}),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, web.Menu{}),
 		page("/operators", access.ManageOperators, s.operatorsPage, shown("users", text.Operators)),
-		then("/operators", operator.InviteAct, invitee, s.showInvitation(s.sendOperators)),
+		then("/operators", operator.InviteAct, s.invitee, s.showInvitation(s.sendOperators)),
 		page("/operators/:operator", access.ManageOperators, s.operatorPage, web.Menu{}),
 		do("/operators/:operator/role", operator.RoleAct, byID(operatorName), ofOperator),
 		do("/operators/:operator/disable", operator.DisableAct, byID(operatorName), ofOperator),
