@@ -30,6 +30,7 @@ type PeopleData struct {
 	Link   *InviteLink // of whom was just invited; nil = nobody
 	Did    *audit.Row  // what the form that led here did; nil = nothing
 
+	First       bool // the reader has just set the first password
 	NoPasswords bool // people come in by the provider
 	Mails       bool // a link can be mailed
 }
@@ -232,12 +233,17 @@ var (
 	tRoles          = text.Text{ZH: "角色", EN: "Roles"}
 	tRolesHow       = text.Text{ZH: "由权限策略生成。同一笔资金的提议和复核永远是两个人。", EN: "From the policy. Proposing and approving the same money always takes two people."}
 	tMatrix         = text.Text{ZH: "角色与权限", EN: "Roles and permissions"}
-	tEmail          = text.Text{ZH: "邮箱（选填）", EN: "Mail address (optional)"}
-	tEmailHow       = text.Text{ZH: "填写后，链接也会发到这里。", EN: "The link is mailed there too."}
-	tMailed         = text.Text{ZH: "已发到 %s。", EN: "Mailed to %s."}
-	tNotMailed      = text.Text{ZH: "没能发到 %s（%s）：请用别的方式转交链接。", EN: "Not mailed to %s (%s): hand the link over in another way."}
-	tMailTitle      = text.Text{ZH: "Backstop 控制台邀请", EN: "Invitation to Backstop"}
-	tMailBody       = text.Text{
+	tFirst          = text.Text{
+		ZH: "密码已设置。您现在是唯一的操作员：管理员负责安装和人员，不处理资金。请在下面邀请第一位同事；资金的提议和复核至少需要财务和财务主管各一位。",
+		EN: "Your password is set. You are the only operator, and an admin decides nothing about money: invite the first colleague below. Decisions about money need two people, such as one with the role finance and a lead.",
+	}
+	tFirstLater = text.Text{ZH: "稍后再说，先看试用步骤", EN: "Later: see the first steps"}
+	tEmail      = text.Text{ZH: "邮箱（选填）", EN: "Mail address (optional)"}
+	tEmailHow   = text.Text{ZH: "填写后，链接也会发到这里。", EN: "The link is mailed there too."}
+	tMailed     = text.Text{ZH: "已发到 %s。", EN: "Mailed to %s."}
+	tNotMailed  = text.Text{ZH: "没能发到 %s（%s）：请用别的方式转交链接。", EN: "Not mailed to %s (%s): hand the link over in another way."}
+	tMailTitle  = text.Text{ZH: "Backstop 控制台邀请", EN: "Invitation to Backstop"}
+	tMailBody   = text.Text{
 		ZH: "您被邀请使用 Backstop 控制台，用户名 %s。请打开下面的链接设置密码：\n\n%s\n\n链接只能用一次，有效至 %s。如果您不认识邀请人，请忽略这封邮件。",
 		EN: "You are invited to the console of Backstop, as %s. Open this link to set a password:\n\n%s\n\nIt works once, until %s. If you do not expect it, ignore this mail.",
 	}

@@ -118,10 +118,23 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 		return err
 	}
 	s.Log.Info("password changed", "operator", op.Name, "request_id", web.RequestID(c))
-	if op.MustChange { // the first visit: the overview begins with the guide
-		return c.Redirect("/", http.StatusSeeOther)
+	if op.MustChange {
+		return s.firstVisit(c, op)
 	}
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
+}
+
+// firstVisit leads whoever is alone here to where colleagues are added, and others to the overview,
+// which begins with the guide.
+func (s *handlers) firstVisit(c *fiber.Ctx, op *access.Operator) error {
+	all, err := s.Operators.List(c.UserContext())
+	if err != nil {
+		return err
+	}
+	if len(all) == 1 && s.Policy.Allows(op.Role, access.ManageOperators) {
+		return c.Redirect("/operators?first=1", http.StatusSeeOther)
+	}
+	return c.Redirect("/", http.StatusSeeOther)
 }
 
 // passwordProblem says why a new password is refused.

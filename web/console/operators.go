@@ -37,7 +37,7 @@ func (s *handlers) sendOperators(c *fiber.Ctx, link *operators.InviteLink) error
 	for _, t := range running {
 		tokens[t.OperatorID]++
 	}
-	x := operators.PeopleData{Key: act.NewKey(), Link: link, Mails: s.Mail != nil, NoPasswords: s.Config.Passwords == "off"}
+	x := operators.PeopleData{Key: act.NewKey(), Link: link, Mails: s.Mail != nil, First: c.Query("first") == "1", NoPasswords: s.Config.Passwords == "off"}
 	for _, op := range all {
 		x.People = append(x.People, operators.Person{Operator: op, Sessions: sessions[op.ID], Tokens: tokens[op.ID]})
 	}

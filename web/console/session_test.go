@@ -330,6 +330,36 @@ func TestAOneTimePasswordOpensNothingButItsChange(t *testing.T) {
 	}
 }
 
+// Whoever sets up the installation is led to the first colleague, and nobody after that.
+func TestTheFirstPasswordLeadsToTheFirstColleague(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for i, c := range []struct{ name, role, to string }{
+		{"admin", access.Admin, "/operators?first=1"}, {"second", access.Admin, "/"}, {"third", access.Viewer, "/"},
+	} {
+		once, err := h.Operators.Add(t.Context(), c.name, c.role, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cookie := webtest.CookieOf(h.Post(t, "", "/login", "name", c.name, "password", once))
+		got := h.Post(t, cookie, "/me/password", "old", once, "new", webtest.GoodPassword, "again", webtest.GoodPassword)
+		if got.Header.Get("Location") != c.to {
+			t.Errorf("%s is led to %q", c.name, got.Header.Get("Location"))
+		}
+		if i > 0 {
+			continue
+		}
+		page := h.Page(t, webtest.CookieOf(got), c.to+"&lang=en").Body
+		for _, want := range []string{
+			"You are the only operator", `action="/operators"`, "Approves what moves money and settings", "moves no money", `href="/guide"`,
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page does not have %q", want)
+			}
+		}
+	}
+}
+
 func TestChoicesAreKept(t *testing.T) {
 	t.Parallel()
 	h := open(t)
