@@ -103,8 +103,8 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	}
 	p.Compact = c.Cookies(DensityCookie) == ui.Compact
 	p.User, p.UserID, p.Role, p.AskCode = op.Name, op.ID, op.Role, !op.Fresh(s.DB.Now())
-	if op.Issuer != "" && s.SignIn != nil {
-		p.Provider = s.SignIn.Host()
+	if op.Issuer != "" && s.Provider != nil {
+		p.Provider = s.Provider.Host()
 	}
 	p.RedisDown, p.Database = s.Ready.failed("redis") != nil, databaseState(s.Ready.failed("database", "writable"))
 	p.Frozen = p.RedisDown || p.Database != ui.DatabaseWell
@@ -190,8 +190,8 @@ func browserLanguage(c *fiber.Ctx) string {
 // WaysIn adds to the page for signing in how one can.
 func (s *Server) WaysIn(l operators.Login) operators.Login {
 	l.NoPasswords = s.Config.Passwords == "off"
-	if s.SignIn != nil {
-		l.Provider = s.SignIn.Host()
+	if s.Provider != nil {
+		l.Provider = s.Provider.Host()
 	}
 	return l
 }

@@ -81,9 +81,9 @@ type Options struct {
 	Operators *access.Operators
 	Sessions  *access.Sessions
 	// Mail sends a text to an address; nil = there is no mail server.
-	Mail      func(ctx context.Context, to, title, body string) error
-	SignIn    *signin.Provider // nil = operators sign in by password only
-	Checks    []Check          // of /readyz
+	Mail     func(ctx context.Context, to, title, body string) error
+	Provider *signin.Provider // nil = operators sign in by password only
+	Checks   []Check          // of /readyz
 	// QueueEngine is the queue's engine, for the overview; see redisd.Engine.
 	QueueEngine string
 	// Queues reads the sizes of the queues in Redis; nil = not available.

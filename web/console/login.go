@@ -183,7 +183,7 @@ func (s *handlers) logout(c *fiber.Ctx) error {
 	if to := s.leave(c, op); to != "" {
 		// Browsers let no form lead to another site (form-action of the content policy).
 		c.Set("Refresh", "0; url="+to)
-		return s.Render(c, http.StatusOK, operators.SignedOut(s.Page(c), s.SignIn.Host(), to))
+		return s.Render(c, http.StatusOK, operators.SignedOut(s.Page(c), s.Provider.Host(), to))
 	}
 	return c.Redirect("/login", http.StatusSeeOther)
 }

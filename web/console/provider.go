@@ -30,10 +30,10 @@ func (s *handlers) flowCookie() string { return s.CookieName() + "-oidc" }
 
 // goToProvider begins a sign-in at the provider.
 func (s *handlers) goToProvider(c *fiber.Ctx) error {
-	if s.SignIn == nil {
+	if s.Provider == nil {
 		return c.Redirect("/login", http.StatusSeeOther)
 	}
-	to, flow, err := s.SignIn.Begin(c.UserContext(), safeNext(c.Query("next")), c.Query("again") != "")
+	to, flow, err := s.Provider.Begin(c.UserContext(), safeNext(c.Query("next")), c.Query("again") != "")
 	if err != nil {
 		return s.refuseProvider(c, flow, err)
 	}
@@ -56,13 +56,13 @@ func (s *handlers) flowOf(c *fiber.Ctx) (f signin.Flow) {
 
 // comeBack ends a sign-in at the provider.
 func (s *handlers) comeBack(c *fiber.Ctx) error {
-	if s.SignIn == nil {
+	if s.Provider == nil {
 		return c.Redirect("/login", http.StatusSeeOther)
 	}
 	flow := s.flowOf(c)
 	s.SetCookie(c, s.flowCookie(), "", -1)
 	answer := signin.Callback{State: c.Query("state"), Code: c.Query("code"), Error: c.Query("error"), Issuer: c.Query("iss")}
-	if err := s.SignIn.Check(flow, answer); err != nil {
+	if err := s.Provider.Check(flow, answer); err != nil {
 		return s.refuseProvider(c, flow, err)
 	}
 	try := access.SignIn{Device: "provider from " + web.SenderOf(s.Client(c))}
@@ -98,7 +98,7 @@ func (s *handlers) whoIs(c *fiber.Ctx, flow signin.Flow, answer signin.Callback)
 	if !fresh {
 		return nil, signin.ErrState
 	}
-	return s.SignIn.Finish(c.UserContext(), flow, answer)
+	return s.Provider.Finish(c.UserContext(), flow, answer)
 }
 
 // providerProblems are what the page for signing in says of a failed sign-in at the provider.
@@ -165,7 +165,7 @@ func (s *handlers) refusePerson(c *fiber.Ctx, reason text.Text, who *signin.Pers
 	s.Log.Info("sign-in at the provider refused", "subject", textlimit.Clip(who.Subject, 100), "name", who.Name, "role", who.Role,
 		"request_id", web.RequestID(c))
 	p := s.Page(c)
-	return s.Render(c, http.StatusForbidden, operators.NotAdmitted(p, p.T(reason, s.SignIn.Host(), strings.Join(admins, ", "))))
+	return s.Render(c, http.StatusForbidden, operators.NotAdmitted(p, p.T(reason, s.Provider.Host(), strings.Join(admins, ", "))))
 }
 
 // breakGlass raises the alert of a sign-in by the operator for emergencies, before it is one.
@@ -185,8 +185,8 @@ func (s *handlers) breakGlass(c *fiber.Ctx, op *access.Operator) error {
 
 // leave returns the page that goes on to the provider, to end the person's session there; "" = none.
 func (s *handlers) leave(c *fiber.Ctx, op *access.Operator) string {
-	if s.SignIn == nil || op == nil || op.Issuer != s.SignIn.Issuer() {
+	if s.Provider == nil || op == nil || op.Issuer != s.Provider.Issuer() {
 		return ""
 	}
-	return s.SignIn.EndURL(c.UserContext(), s.Config.AdminURL+"/login")
+	return s.Provider.EndURL(c.UserContext(), s.Config.AdminURL+"/login")
 }

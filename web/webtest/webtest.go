@@ -200,7 +200,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 		Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy), Pauses: pause.New(d),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
 	}
-	if o.SignIn, err = signin.FromConfig(cfg, d.NowTime); err != nil {
+	if o.Provider, err = signin.FromConfig(cfg, d.NowTime); err != nil {
 		t.Fatal(err)
 	}
 	h.register(t, &o)

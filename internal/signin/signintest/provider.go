@@ -8,6 +8,8 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -81,14 +83,19 @@ func Open(t *testing.T, redirect string) *Provider {
 	p.Rotate(t)
 	server := httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(server.Close)
-	p.URL = server.URL
-	p.Storage = storage.NewStorageWithClients(p, map[string]*storage.Client{Client: storage.WebClient(Client, Secret, redirect)})
+	p.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // another site than ours, to a browser
+	p.Redirect(redirect)
 	handler, err := op.NewProvider(&op.Config{CryptoKey: [32]byte{1}, CodeMethodS256: true}, p, op.StaticIssuer(p.URL), op.WithAllowInsecure())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.handler = handler
 	return p
+}
+
+// Redirect sets where the provider sends browsers back to. Sign-ins that run end.
+func (p *Provider) Redirect(to string) {
+	p.Storage = storage.NewStorageWithClients(p, map[string]*storage.Client{Client: storage.WebClient(Client, Secret, to)})
 }
 
 // Add lets the provider know a user, or changes one.
@@ -195,7 +202,7 @@ func (p *Provider) addGroups(info *oidc.UserInfo, subject string) {
 	}
 }
 
-// serve answers as the provider, whose page for signing in takes the name from the query.
+// serve answers as the provider, whose page for signing in asks for a name only.
 func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.Calls[r.URL.Path]++
@@ -204,6 +211,10 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case down:
 		http.Error(w, "down", http.StatusBadGateway)
+	case r.URL.Path == "/login/username" && r.FormValue("as") == "":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, `<!doctype html><form><input type="hidden" name="authRequestID" value="%s"><input name="as" id="as"><button>OK</button></form>`,
+			html.EscapeString(r.FormValue("authRequestID")))
 	case r.URL.Path == "/login/username":
 		id := r.FormValue("authRequestID")
 		if err := p.CheckUsernamePassword(r.FormValue("as"), password, id); err != nil {
