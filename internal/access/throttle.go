@@ -23,7 +23,8 @@ const (
 
 // SignIn is one attempt to sign in.
 type SignIn struct {
-	Name, Address string
+	Name    string // "" = it is not known, and the address alone counts
+	Address string
 	// Device proves that the name has signed in from this browser before; "" = no proof.
 	Device string
 }
@@ -81,6 +82,9 @@ func NewThrottle() *Throttle {
 func (t *Throttle) keys(s SignIn) []throttleKey {
 	if s.Device != "" {
 		return []throttleKey{{kind: byDevice, text: s.Device}}
+	}
+	if s.Name == "" { // not known yet, or no name that can be
+		return []throttleKey{{kind: byAddress, text: s.Address}}
 	}
 	name := throttleKey{kind: byName, name: s.Name}
 	if pair := (throttleKey{byPair, s.Address, s.Name}); t.known[pair] || t.knownOld[pair] {

@@ -60,15 +60,15 @@ func (s *handlers) comeBack(c *fiber.Ctx) error {
 		return c.Redirect("/login", http.StatusSeeOther)
 	}
 	flow := s.flowOf(c)
-	s.SetCookie(c, s.flowCookie(), "", -1)
 	answer := signin.Callback{State: c.Query("state"), Code: c.Query("code"), Error: c.Query("error"), Issuer: c.Query("iss")}
 	if err := s.Provider.Check(flow, answer); err != nil {
 		return s.refuseProvider(c, flow, err)
 	}
-	try := access.SignIn{Device: "provider from " + web.SenderOf(s.Client(c))}
+	try := access.SignIn{Address: web.SenderOf(s.Client(c))}
 	if s.throttle.Try(try) > 0 {
-		return web.ErrTooMany
+		return web.ErrTooMany // the page can be loaded again: the answer was not used
 	}
+	s.SetCookie(c, s.flowCookie(), "", -1)
 	who, err := s.whoIs(c, flow, answer)
 	if err != nil {
 		return s.refuseProvider(c, flow, err)
