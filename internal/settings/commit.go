@@ -27,11 +27,28 @@ type commit struct {
 	made     map[string]int64 // ids of merchants written in this transaction, by code
 }
 
-// Commit writes checked changes to the settings that were read, raises the version if servers
-// must reload them, and records the act with the outcome of each object in the audit; without
-// changes nothing is recorded. If the settings have changed since they were read, the error is
-// db.ErrStale.
+// Commit is Write, and records the act with the outcome of each object in the audit; without
+// changes nothing is recorded.
 func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force bool, act audit.Act) ([]Outcome, error) {
+	by := Cause{Actor: act.Actor}
+	by.Approval, _ = act.Params["approval"].(string)
+	outcomes, err := s.Write(ctx, tx, changes, force, by)
+	if err != nil {
+		return nil, err
+	}
+	params := Details(changes, outcomes)
+	if len(params) == 0 {
+		return outcomes, nil
+	}
+	maps.Copy(params, act.Params)
+	act.Params = params
+	return outcomes, audit.New(s.env.DB, s.env.Keys).Write(ctx, tx, act)
+}
+
+// Write writes checked changes to the settings that were read and to their history, and raises the
+// version if servers must reload them. The audit is left to the caller. If the settings have changed
+// since they were read, the error is db.ErrStale.
+func (s *Stored) Write(ctx context.Context, tx db.Tx, changes []Change, force bool, by Cause) ([]Outcome, error) {
 	if err := s.Confirm(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -62,7 +79,7 @@ func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force b
 			return nil, err
 		}
 	}
-	return outcomes, w.record(ctx, changes, outcomes, act)
+	return outcomes, w.writeHistory(ctx, changes, outcomes, by)
 }
 
 // Confirm locks the settings until the transaction ends, if they have not changed since they
@@ -364,21 +381,17 @@ func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome
 	return writes.Exec(ctx)
 }
 
-// record records the outcomes in the audit, and old and new for approval rules.
-func (w *commit) record(ctx context.Context, changes []Change, outcomes []Outcome, act audit.Act) error {
+// Details are what the audit records of changes: the outcome of each object, and old and new of
+// approval rules; empty = nothing was changed.
+func Details(changes []Change, outcomes []Outcome) map[string]any {
 	params := map[string]any{}
 	for _, what := range []string{Created, Changed, Opened, disabled} {
 		if text := named(outcomes, what); text != "" {
 			params[what] = text
 		}
 	}
-	if len(params) == 0 {
-		return nil
-	}
-	if old, is := rulesChange(changes); is != "" {
+	if old, is := rulesChange(changes); is != "" && len(params) > 0 {
 		params["old"], params["new"] = old, is
 	}
-	maps.Copy(params, act.Params)
-	act.Params = params
-	return audit.New(w.env.DB, w.env.Keys).Write(ctx, w.tx, act)
+	return params
 }
