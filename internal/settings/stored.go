@@ -63,6 +63,9 @@ type Stored struct {
 	fees          Fees
 }
 
+// Version is the version of the settings that were read.
+func (s *Stored) Version() int64 { return s.version }
+
 // Nothing returns the settings of an installation that has none.
 func Nothing(env Env) *Stored {
 	return &Stored{

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"backstop/internal/settings"
 	"backstop/internal/supplier"
 
 	"gopkg.in/yaml.v3"
@@ -36,12 +37,27 @@ type keyFiles struct {
 	texts  map[string]string
 	total  int
 	sealed bool // use only texts: read no file
+	// kept are the stored secrets of an edit, by field; nil = the values are those of a file.
+	kept map[string]settings.Secret
+}
+
+// keptPrefix marks a stored secret that an edit leaves as it is: "stored:api_key".
+const keptPrefix = "stored:"
+
+// keeps returns the stored secret that a value of an edit refers to.
+func (k *keyFiles) keeps(text string) (s settings.Secret, ok bool) {
+	if field, is := strings.CutPrefix(text, keptPrefix); is {
+		s, ok = k.kept[field]
+	}
+	return s, ok
 }
 
 // read returns the file's text without the line breaks at its end, which editors add and keys
 // do not have. Errors never contain the text.
 func (k *keyFiles) read(path string) (string, error) {
 	switch text, ok := k.texts[path]; {
+	case k.kept != nil:
+		return "", errors.New("only the command apply reads files: give the value itself")
 	case path == "":
 		return "", errors.New("the path after file: is missing")
 	case k.sealed && ok:
@@ -128,6 +144,12 @@ func (v value) scalar(files *keyFiles) any {
 	if strings.ContainsRune(text, 0) {
 		v.wrong("NUL is not allowed here")
 		return nil
+	}
+	if s, ok := files.keeps(text); ok {
+		if s.Plain() == "" {
+			v.wrong("the stored secret cannot be decrypted here: give a new one")
+		}
+		return s.Plain()
 	}
 	path, isFile := strings.CutPrefix(text, filePrefix)
 	if !isFile {

@@ -31,6 +31,7 @@ type exporter struct {
 	refs   []reference
 	taken  map[string]bool
 	only   []string // paths of the fields to write; nil = all
+	keep   bool     // write secrets as references to what is stored
 }
 
 const exportIntro = ` Settings written by "backstop export", for "backstop apply".`
@@ -298,6 +299,10 @@ const maxFileName = 200
 
 // secret returns a file: reference for a secret.
 func (x *exporter) secret(field string, s settings.Secret) *yaml.Node {
+	if x.keep {
+		x.refs = append(x.refs, reference{object: x.object, field: field, secret: s})
+		return node(keptPrefix + field)
+	}
 	name := strings.Map(func(c rune) rune {
 		if c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c)) {
 			return c

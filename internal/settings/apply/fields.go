@@ -50,11 +50,7 @@ func (d *declaration) fields(o object, to, fresh reflect.Value, whole any) {
 func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) {
 	switch is := to.Addr().Interface().(type) {
 	case *settings.Secret:
-		if text := v.secret(d.files); f.Form == "key" && text != "" {
-			*is = settings.NewAPIKey(text)
-		} else {
-			*is = settings.NewSecret(text)
-		}
+		*is = v.stored(d.files, f.Form == "key")
 	case *map[string]settings.Secret:
 		*is = d.secrets(v)
 	case *map[string]any: // a supplier's config, read by its kind
@@ -123,7 +119,7 @@ func (d *declaration) signing(o object) (keys []settings.Secret) {
 		several.wrong("give one secret, or two during rotation: [new, old]")
 	}
 	for _, e := range entries {
-		keys = append(keys, settings.NewSecret(e.secret(d.files)))
+		keys = append(keys, e.stored(d.files, false))
 	}
 	return keys
 }
@@ -133,7 +129,7 @@ func (d *declaration) secrets(v value) map[string]settings.Secret {
 	o := v.object()
 	all := map[string]settings.Secret{}
 	for _, name := range o.names {
-		all[name] = settings.NewSecret(o.fields[name].secret(d.files))
+		all[name] = o.fields[name].stored(d.files, false)
 	}
 	return all
 }

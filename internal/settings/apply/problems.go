@@ -14,7 +14,11 @@ const maxProblems = 20
 type Invalid struct {
 	Problems []string
 	More     int // problems that are not shown
+	Fields   []FieldProblem
 }
+
+// FieldProblem is one of the problems, with the path of the field in the file.
+type FieldProblem struct{ Field, Text string }
 
 func (e *Invalid) Error() string {
 	text := strings.Join(e.Problems, "\n")
@@ -27,7 +31,14 @@ func (e *Invalid) Error() string {
 // problem is one problem at a line of the file.
 type problem struct {
 	line int
-	text string
+	FieldProblem
+}
+
+func (p problem) text() string {
+	if p.Field == "" {
+		return p.Text
+	}
+	return p.Field + ": " + p.Text
 }
 
 // problems collects the problems of one file.
@@ -44,11 +55,7 @@ func newProblems(file string) *problems {
 
 // add adds a problem. Its text must never contain a secret of the file.
 func (p *problems) add(line int, path, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if path != "" {
-		text = path + ": " + text
-	}
-	p.found = append(p.found, problem{line: line, text: text})
+	p.found = append(p.found, problem{line, FieldProblem{path, fmt.Sprintf(format, args...)}})
 	p.noted[path] = true
 	for holder := above(path); holder != ""; holder = above(holder) {
 		p.above[holder] = true
@@ -82,7 +89,8 @@ func (p *problems) err() error {
 	slices.SortStableFunc(p.found, func(a, b problem) int { return a.line - b.line })
 	e := &Invalid{More: max(0, len(p.found)-maxProblems)}
 	for _, f := range p.found[:min(len(p.found), maxProblems)] {
-		e.Problems = append(e.Problems, fmt.Sprintf("%s:%d: %s", p.file, f.line, f.text))
+		e.Problems = append(e.Problems, fmt.Sprintf("%s:%d: %s", p.file, f.line, f.text()))
+		e.Fields = append(e.Fields, f.FieldProblem)
 	}
 	return e
 }

@@ -95,6 +95,7 @@ type proposer struct {
 	by     act.Actor
 	reason string
 	made   map[settings.Object]bool // proposed and reported
+	ids    *[]string                // gets the public ids of the proposals; nil = they are not needed
 }
 
 // propose makes a proposal for each entry that waits. It may be called again.
@@ -109,6 +110,9 @@ func (p *proposer) propose(ctx context.Context, d *declaration) error {
 				strings.Join(w.words(), ", "), err)
 		}
 		p.made[w.change.Object] = true
+		if p.ids != nil {
+			*p.ids = append(*p.ids, a.No())
+		}
 		how := "proposed " + a.No()
 		if a.State != approval.Waiting {
 			how = "changed by " + a.No() + ", decided alone"

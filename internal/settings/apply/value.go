@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"backstop/internal/base/textlimit"
+	"backstop/internal/settings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -175,6 +176,21 @@ func (v value) secret(files *keyFiles) string {
 		v.wrong("missing")
 	}
 	return text
+}
+
+// stored is secret in the form in which it is stored: hashed, or to be sealed.
+func (v value) stored(files *keyFiles, hashed bool) settings.Secret {
+	if s, ok := files.keeps(v.peek()); ok {
+		return s
+	}
+	text := v.secret(files)
+	if files.kept != nil && strings.HasPrefix(text, keptPrefix) {
+		v.wrong("no such secret is stored: give the value itself")
+	}
+	if hashed && text != "" {
+		return settings.NewAPIKey(text)
+	}
+	return settings.NewSecret(text)
 }
 
 // quiet reads an object without adding problems.
