@@ -67,6 +67,12 @@ var forPersons = []string{
 	"POST /api/v1/admin/disputes/:dispute_no/evidence",
 	"POST /api/v1/admin/approvals/:id/approve", "POST /api/v1/admin/approvals/:id/reject", "POST /api/v1/admin/approvals/:id/withdraw",
 	"POST /api/v1/admin/approvals/:id/again",
+	"GET /api/v1/admin/schema", "GET /api/v1/admin/approval", "PUT /api/v1/admin/approval",
+	"GET /api/v1/admin/merchants/:code", "PUT /api/v1/admin/merchants/:code",
+	"GET /api/v1/admin/suppliers/:code", "PUT /api/v1/admin/suppliers/:code",
+	"GET /api/v1/admin/subscriptions/:code", "PUT /api/v1/admin/subscriptions/:code",
+	"GET /api/v1/admin/payout_accounts/:code", "PUT /api/v1/admin/payout_accounts/:code",
+	"GET /api/v1/admin/skus/:code", "PUT /api/v1/admin/skus/:code",
 }
 
 // Each route that changes something is closed to pages of other sites, which send the person's

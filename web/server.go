@@ -43,6 +43,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/savedview"
 	"backstop/internal/settings"
+	"backstop/internal/settings/apply"
 	"backstop/internal/signin"
 	"backstop/internal/supplier"
 	"backstop/static"
@@ -103,6 +104,8 @@ type Options struct {
 	Batches *bulk.Batches
 	// Views are the filters of lists that operators saved.
 	Views *savedview.Views
+	// Applies reads and edits the objects of the apply file.
+	Applies apply.Env
 	// Approvals is where people make decisions that need two of them.
 	Approvals *approval.Desk
 	// Sockets holds the WebSockets over which merchants are notified.

@@ -383,7 +383,7 @@ func (a *App) build() {
 			Acts: acts, Batches: a.batches, Views: a.views, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle,
 				c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
-			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Pauses: a.pauses, Approvals: a.approvals,
+			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Pauses: a.pauses, Approvals: a.approvals, Applies: a.applies,
 			Texts:  texts(),
 			Provider: a.signIn, Mail: a.mailer(), Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)

@@ -101,7 +101,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		a.redriving().Kinds(),
 		resend.Acts(a.db, a.compensateSchedule()),
 		sandbox.Acts(a.db),
-		[]act.Kind{apply.SandboxAct(a.applies)},
+		[]act.Kind{apply.SandboxAct(a.applies)}, apply.EditActs(a.applies),
 		a.views.Kinds(),
 		console.UnmaskActs,
 		operator.Kinds(operators),

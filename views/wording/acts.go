@@ -18,6 +18,7 @@ import (
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/savedview"
+	"backstop/internal/settings/apply"
 	"backstop/internal/sweep"
 	"backstop/views/ui"
 )
@@ -94,6 +95,7 @@ var Acts = map[string]text.Text{
 	sandbox.CallbackAct:        {ZH: "发送了沙箱回调", EN: "sent a sandbox callback"},
 	sandbox.DismissAct:         {ZH: "收起了入门引导", EN: "dismissed the guide"},
 	"settings.apply":           {ZH: "应用了配置文件", EN: "applied a file"},
+	apply.EditAct:              {ZH: "修改了配置", EN: "changed settings"},
 	"settings.change":          {ZH: "变更了配置（双人复核）", EN: "changed settings as approved"},
 	"orders.import":            {ZH: "导入了订单", EN: "imported orders"},
 	"secrets.reseal":           {ZH: "用当前主密钥重新加密了密钥", EN: "resealed the secrets"},

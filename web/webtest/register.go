@@ -95,7 +95,9 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	t.Cleanup(o.Payouts.Close)
 	applying := apply.Env{
 		DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB), CheckURL: egress.NewRules(nil).CheckURL,
+		Life: o.Config.ApprovalExpires,
 	}
+	o.Applies = applying
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators,
 		Log: o.Log,
@@ -117,7 +119,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
 		sandbox.Acts(o.DB), console.UnmaskActs, operator.Kinds(o.Operators),
-		[]act.Kind{apply.SandboxAct(applying)},
+		[]act.Kind{apply.SandboxAct(applying)}, apply.EditActs(applying),
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -276,7 +277,16 @@ func example(t reflect.Type) *yaml.Node {
 	return n
 }
 
-// schema returns docs/apply.schema.json.
+// Schema returns the JSON schema of the apply file, with the config of these kinds of suppliers.
+func Schema(kinds supplier.Kinds) []byte {
+	text, err := json.MarshalIndent(schema(kinds), "", "  ")
+	if err != nil {
+		panic(err) // texts and numbers only
+	}
+	return append(text, '\n')
+}
+
+// schema is Schema before it is text.
 func schema(kinds supplier.Kinds) jsonSchema {
 	s := objectSchema(reflect.TypeFor[settings.File]())
 	suppliers := s["properties"].(jsonSchema)["suppliers"].(jsonSchema)["items"].(jsonSchema)
