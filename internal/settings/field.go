@@ -19,18 +19,20 @@ import (
 // Field is one field of an object, described by the tags of its Go field. The apply file, its
 // documentation and schema, checks, differences and export are all derived from it.
 type Field struct {
-	Word          string   // tag apply: its name in the file
-	Doc           string   // what it is
-	Default       string   // value if null, or omitted in a new entry; may name a setting of the program
-	Empty         string   // meaning of an unset field without a default
-	Need          string   // the problem if a new entry omits it; "" = optional
-	Example       string   // YAML
-	Many          string   // name of the entries of its list
-	OneOf         []string // accepted values
-	Form          string   // the form of a text: "code", "url" or "pem"; of a secret: "key" (hashed), "pem" or "number"
-	Min           int64    // of a number or a duration (ns)
-	Max           int64    // the same; for a text its bytes, for a list its entries
-	NeedsApproval bool     // a change waits for a second person if Rules.Apply says so
+	Word          string    // tag apply: its name in the file
+	Doc           string    // what it is
+	Help          text.Text // Doc in both languages; of the fields of forms
+	Label         text.Text // what a form calls it
+	Default       string    // value if null, or omitted in a new entry; may name a setting of the program
+	Empty         string    // meaning of an unset field without a default
+	Need          string    // the problem if a new entry omits it; "" = optional
+	Example       string    // YAML
+	Many          string    // name of the entries of its list
+	OneOf         []string  // accepted values
+	Form          string    // the form of a text: "code", "url" or "pem"; of a secret: "key" (hashed), "pem" or "number"
+	Min           int64     // of a number or a duration (ns)
+	Max           int64     // the same; for a text its bytes, for a list its entries
+	NeedsApproval bool      // a change waits for a second person if Rules.Apply says so
 	Type          reflect.Type
 
 	index []int
@@ -65,6 +67,8 @@ func Fields(t reflect.Type) []Field {
 			Need: g.Tag.Get("need"), Example: g.Tag.Get("example"), Many: g.Tag.Get("many"), Form: g.Tag.Get("form"),
 			OneOf: strings.Fields(g.Tag.Get("oneof")), NeedsApproval: g.Tag.Get("waits") == "true", Type: g.Type, index: []int{i},
 		}
+		f.Help = text.Text{ZH: g.Tag.Get("doc_zh"), EN: f.Doc}
+		f.Label = text.Text{ZH: g.Tag.Get("label_zh"), EN: g.Tag.Get("label")}
 		if f.Min, f.Max = f.bound(g.Tag.Get("min")), f.bound(g.Tag.Get("max")); f.Max == 0 && g.Type.Kind() == reflect.String {
 			f.Max = maxText
 		}

@@ -54,10 +54,10 @@ func DefaultRules() Rules { return defaultApproval().Rules() }
 
 // Approval is the rules as in the apply file and as stored.
 type Approval struct {
-	SecondPerson bool          `json:"second_person" apply:"second_person" waits:"true" default:"true" example:"true" doc:"Whether decisions need two people. false = a one-person installation: a decision up to second_above takes effect at once and is marked as decided by one person."`
-	Apply        bool          `json:"apply" apply:"apply" waits:"true" default:"false" example:"true" doc:"Whether changes that apply makes wait for a second person, once there are orders."`
-	TypedAbove   []TypedAbove  `json:"typed_above" apply:"typed_above" waits:"true" many:"currencies" max:"200" empty:"every amount must be typed" example:"[{ currency: CNY, amount: 100000 }]" doc:"The amounts above which a proposal must repeat the amount."`
-	SecondAbove  []SecondAbove `json:"second_above" apply:"second_above" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, amount: 0, batch_amount: 1000000, batch_rows: 200 }]" doc:"When two people are needed."`
+	SecondPerson bool          `json:"second_person" apply:"second_person" waits:"true" default:"true" example:"true" doc:"Whether decisions need two people. false = a one-person installation: a decision up to second_above takes effect at once and is marked as decided by one person." doc_zh:"决定是否需要两人。false 为单人使用：不超过 second_above 的决定立即生效，并注明由一人决定。" label:"Second person" label_zh:"双人复核"`
+	Apply        bool          `json:"apply" apply:"apply" waits:"true" default:"false" example:"true" doc:"Whether changes that apply makes wait for a second person, once there are orders." doc_zh:"有订单之后，配置变更是否等待第二人复核。" label:"Changes wait" label_zh:"配置变更需复核"`
+	TypedAbove   []TypedAbove  `json:"typed_above" apply:"typed_above" waits:"true" many:"currencies" max:"200" empty:"every amount must be typed" example:"[{ currency: CNY, amount: 100000 }]" doc:"The amounts above which a proposal must repeat the amount." doc_zh:"超过此金额的提议须再次输入金额。" label:"Amount typed above" label_zh:"须输入金额的界限"`
+	SecondAbove  []SecondAbove `json:"second_above" apply:"second_above" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, amount: 0, batch_amount: 1000000, batch_rows: 200 }]" doc:"When two people are needed." doc_zh:"何时需要两人。" label:"Two people above" label_zh:"须双人的界限"`
 }
 
 // TypedAbove is Rules.Typed for one currency.
