@@ -45,14 +45,14 @@ func TestWhatAFileChangesLeavesOneAct(t *testing.T) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
 		mustApply(t, env, out, whole) // nothing changes
-		if err := Apply(t.Context(), env, text(whole+"\nnonsense: 1\n")); err == nil {
+		if err := Apply(t.Context(), env, asFile(whole+"\nnonsense: 1\n")); err == nil {
 			t.Fatal("an invalid file was applied")
 		}
 		second := strings.NewReplacer("kind: fake", "kind: fake\n    enabled: false", "key: top-secret", "key: other-top-secret",
 			secretA, secretB, "SKU-1", "SKU-2").Replace(whole)
 		mustApply(t, env, out, second)
 
-		got := acts(t, d, "settings.apply", "file", text("").Name)
+		got := acts(t, d, "settings.apply", "file", asFile("").Name)
 		sum := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 		want := []map[string]string{
 			{"created": "supplier wx-main; merchant m1; sku SKU-1", "opened": "account m1 CNY: 1000000", "sha256": sum(whole)},
@@ -75,7 +75,7 @@ func TestTheActOfALargeFileIsShort(t *testing.T) {
 		file += fmt.Sprintf("  - { sku: S-%d, stock: 1 }\n", i)
 	}
 	mustApply(t, env, out, file)
-	got := acts(t, env.DB, "settings.apply", "file", text("").Name)
+	got := acts(t, env.DB, "settings.apply", "file", asFile("").Name)
 	if len(got) != 1 || len(got[0]["created"]) > 1000 || !strings.HasSuffix(got[0]["created"], "; sku S-19 … and 4980 more") {
 		t.Errorf("acts %v", got)
 	}
@@ -88,7 +88,7 @@ func TestAnOpeningBalanceAloneLeavesAnAct(t *testing.T) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
 		mustApply(t, env, out, "accounts:\n  - { merchant: m1, currency: USD, balance: 700 }\n")
-		if got := acts(t, d, "settings.apply", "file", text("").Name); len(got) != 2 || got[1]["opened"] != "account m1 USD: 700" {
+		if got := acts(t, d, "settings.apply", "file", asFile("").Name); len(got) != 2 || got[1]["opened"] != "account m1 USD: 700" {
 			t.Errorf("acts %v", got)
 		}
 	})

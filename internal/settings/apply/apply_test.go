@@ -118,12 +118,12 @@ accounts:
   - { merchant: m1, currency: CNY, balance: 1000000 }
 `
 
-func text(s string) File { return File{Name: "backstop.yaml", Dir: ".", Text: []byte(s)} }
+func asFile(s string) File { return File{Name: "backstop.yaml", Dir: ".", Text: []byte(s)} }
 
 func mustApply(t *testing.T, env Env, out *bytes.Buffer, file string) []string {
 	t.Helper()
 	out.Reset()
-	if err := Apply(t.Context(), env, text(file)); err != nil {
+	if err := Apply(t.Context(), env, asFile(file)); err != nil {
 		t.Fatalf("apply: %v", err)
 	}
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -335,7 +335,7 @@ func TestMerchantsMaySwapTheirKeys(t *testing.T) {
 		}
 		mustApply(t, env, out, file(keyM1, keyM2))
 		wantLines(t, mustApply(t, env, out, file(keyM2, keyM1)), "merchant m1 changed: api_key", "merchant m2 changed: api_key")
-		err := Apply(t.Context(), env, text("merchants: [{ code: m3, api_key: "+keyM1+", signing_secret: "+secretA+" }]"))
+		err := Apply(t.Context(), env, asFile("merchants: [{ code: m3, api_key: "+keyM1+", signing_secret: "+secretA+" }]"))
 		if err == nil || !strings.Contains(err.Error(), "backstop.yaml:1: merchants[0].api_key: this is the API key of merchant m2") {
 			t.Errorf("another merchant's key: %v", err)
 		}
@@ -354,7 +354,7 @@ func TestAnInvalidFileChangesNothing(t *testing.T) {
 			whole + "  - { merchant: nobody, currency: CNY, balance: 5 }\n", // known from the database only
 			whole + "  - { merchant: m1, currency: XXX, balance: 5 }\n",
 		} {
-			err := Apply(t.Context(), env, text(wrong))
+			err := Apply(t.Context(), env, asFile(wrong))
 			var invalid *Invalid
 			if !errors.As(err, &invalid) || len(invalid.Problems) != 1 || !strings.HasPrefix(invalid.Problems[0],
 				"backstop.yaml:20: accounts[1].") {
@@ -387,7 +387,7 @@ func TestTwoThatApplyAtOnceBothEndWell(t *testing.T) {
 			for i := range racers {
 				mine := env
 				mine.Out, mine.Ledger = &outs[i], ledger.New(d)
-				all.Go(func() { errs[i] = Apply(context.Background(), mine, text(file)) })
+				all.Go(func() { errs[i] = Apply(context.Background(), mine, asFile(file)) })
 			}
 			all.Wait()
 			created, unchanged := 0, 0

@@ -182,7 +182,7 @@ func TestOneProposalOfAnEntryIsOpen(t *testing.T) {
 		if again := g.apply(strings.Replace(whole, keyM1, keyM2, 1)); !slices.Equal(first, again) {
 			t.Errorf("the same file again\n%q\n%q", first, again)
 		}
-		err := Apply(t.Context(), g.env, text(strings.Replace(whole, secretA, secretB, 1)))
+		err := Apply(t.Context(), g.env, asFile(strings.Replace(whole, secretA, secretB, 1)))
 		if !errors.Is(err, approval.ErrProposed) || !strings.Contains(err.Error(), g.last().No()) {
 			t.Errorf("another change: %v", err)
 		}
@@ -196,7 +196,7 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
-		changed := text(strings.Replace(whole, keyM1, keyM2, 1))
+		changed := asFile(strings.Replace(whole, keyM1, keyM2, 1))
 		ada := g.env.Token
 		for what, token := range map[string]string{"with another one": "bso_" + strings.Repeat("0", 52), "with no token": "ada"} {
 			g.env.Token = token
@@ -250,7 +250,7 @@ func TestWithAWrongTokenNothingOfTheFileIsApplied(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.env.Token = "bso_" + strings.Repeat("0", 52)
-		err := Apply(t.Context(), g.env, text(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole)))
+		err := Apply(t.Context(), g.env, asFile(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole)))
 		if !errors.Is(err, approval.ErrPerson) || count(t, d, "SELECT count(*) FROM merchants WHERE name = 'Galaxy Hall'") != 0 {
 			t.Errorf("err = %v", err)
 		}
@@ -266,7 +266,7 @@ func TestWithoutASecondPersonNothingIsProposed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.exec("UPDATE operators SET disabled_at = 1 WHERE role = 'lead'")
-		err := Apply(t.Context(), g.env, text(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole)))
+		err := Apply(t.Context(), g.env, asFile(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole)))
 		if !errors.Is(err, approval.ErrNoSecond) || !strings.Contains(err.Error(), "merchant m1: api_key") ||
 			!strings.Contains(err.Error(), "backstop operator add") {
 			t.Errorf("err = %v", err)
@@ -318,11 +318,11 @@ func TestNewEntriesDoNotWait(t *testing.T) {
 	g := newGuarded(t, dbtest.SQLite(t))
 	g.want(g.apply("merchants: [{ code: m9, signing_secret: "+secretB+", notify: { urls: [https://n.example] } }]"), "merchant m9 created")
 	// A key that another merchant still has waits or is refused, but never waits forever.
-	err := Apply(t.Context(), g.env, text(strings.Replace(whole, keyM1, keyM2, 1)+"subscriptions: []\n"))
+	err := Apply(t.Context(), g.env, asFile(strings.Replace(whole, keyM1, keyM2, 1)+"subscriptions: []\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Apply(t.Context(), g.env, text("merchants:\n- { code: m1, api_key: "+keyM2+" }\n- { code: m8, signing_secret: "+secretB+
+	err = Apply(t.Context(), g.env, asFile("merchants:\n- { code: m1, api_key: "+keyM2+" }\n- { code: m8, signing_secret: "+secretB+
 		", api_key: "+keyM1+" }"))
 	var wrong *Invalid
 	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "merchants[1].api_key: this is the API key of merchant m1") {
@@ -333,7 +333,7 @@ func TestNewEntriesDoNotWait(t *testing.T) {
 func TestADryRunShowsWhatWaits(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t, dbtest.SQLite(t))
-	if !differs(t, g.env, g.out, text(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole))) {
+	if !differs(t, g.env, g.out, asFile(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole))) {
 		t.Error("nothing differs")
 	}
 	for _, want := range []string{

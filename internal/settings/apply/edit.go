@@ -93,7 +93,7 @@ func (e Env) edit(ctx context.Context, env settings.Env, stored *settings.Stored
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.file(edit)
+	text, err := s.file(edit, is)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func (e Env) edit(ctx context.Context, env settings.Env, stored *settings.Stored
 	return d, s.within(err)
 }
 
-// file returns an apply file with the edited object.
-func (s Section) file(edit Edit) ([]byte, error) {
+// file returns an apply file with the edited object. What a file must have, an edit may leave out.
+func (s Section) file(edit Edit, is *Entry) ([]byte, error) {
 	var document yaml.Node
 	err := yaml.Unmarshal([]byte(edit.Entry), &document)
 	entry := mapping()
@@ -134,6 +134,11 @@ func (s Section) file(edit Edit) ([]byte, error) {
 			own.Content = append(own.Content, name, v)
 		} else if v.Value != values[at] {
 			return nil, invalidFields(name.Value, "must be "+values[at]+": a code never changes")
+		}
+	}
+	for _, f := range settings.Fields(s.Type) {
+		if v := nodeAt(is.Fields, f.Word); is.Stored && f.Need != "" && v != nil && nodeAt(own, f.Word) == nil {
+			put(own, f.Word, v)
 		}
 	}
 	top := mapping()

@@ -117,7 +117,7 @@ func TestASecretIsRotatedWithOverlap(t *testing.T) {
 		if err != nil || len(p.Differences) != 1 || strings.Contains(p.Differences[0].New, "whsec") {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		if differs(t, env, out, text("merchants: [{ code: m1, signing_secrets: ["+secretB+", "+secretA+"], api_key: "+keyM1+" }]")) {
+		if differs(t, env, out, asFile("merchants: [{ code: m1, signing_secrets: ["+secretB+", "+secretA+"], api_key: "+keyM1+" }]")) {
 			t.Errorf("stored is something else: %s", out)
 		}
 	})

@@ -106,7 +106,7 @@ func TestWrongFeesAndLimitsAreRefused(t *testing.T) {
 		`merchants: [{ code: m1, limits: [{ currency: CNY, payout_month: 1 }] }]`:                                      "merchants[0].limits[0].payout_month: unknown field",
 		`merchants: [{ code: m1, refund_window: 1m }]`:                                                                 "merchants[0].refund_window: use a duration from 1h",
 	} {
-		if err := Apply(t.Context(), env, text(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Apply(t.Context(), env, asFile(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\nis answered with %v\nwant %s", file, err, want)
 		}
 	}

@@ -187,7 +187,7 @@ func TestProblemsNameLineAndField(t *testing.T) {
 			"approval.second_above[0].batch_rows: use a whole number from 0 to 1000000",
 		},
 	} {
-		err := Apply(t.Context(), env, text(c.file))
+		err := Apply(t.Context(), env, asFile(c.file))
 		if err == nil || !strings.HasPrefix(err.Error(), "backstop.yaml:") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\n got %v\nwant %s", c.file, err, c.want)
 		}
@@ -208,7 +208,7 @@ func TestAllProblemsAreReportedUpToABound(t *testing.T) {
 	env, _ := newEnv(t, dbtest.SQLite(t))
 	file := "skus:\n" + strings.Repeat("- { sku: '', stock: -1 }\n", 30)
 	var invalid *Invalid
-	if err := Apply(t.Context(), env, text(file)); !errors.As(err, &invalid) {
+	if err := Apply(t.Context(), env, asFile(file)); !errors.As(err, &invalid) {
 		t.Fatalf("err = %v", err)
 	}
 	if len(invalid.Problems) != maxProblems || invalid.More != 60-maxProblems {
@@ -227,11 +227,11 @@ func TestAFileHasAtMostTenThousandEntries(t *testing.T) {
 	for i := range maxEntries {
 		fmt.Fprintf(&b, "- { sku: S%d, stock: 1 }\n", i)
 	}
-	if err := Apply(t.Context(), env, text(b.String())); err != nil {
+	if err := Apply(t.Context(), env, asFile(b.String())); err != nil {
 		t.Fatalf("%d entries: %v", maxEntries, err)
 	}
 	b.WriteString("- { sku: one-more, stock: 1 }\n")
-	if err := Apply(t.Context(), env, text(b.String())); err == nil || !strings.Contains(err.Error(), "split it") {
+	if err := Apply(t.Context(), env, asFile(b.String())); err == nil || !strings.Contains(err.Error(), "split it") {
 		t.Errorf("%d entries: %v", maxEntries+1, err)
 	}
 }
@@ -247,7 +247,7 @@ func FuzzDeclare(f *testing.F) {
 	}
 	env := Env{Kinds: kinds, CheckURL: func(string) error { return nil }}.settings()
 	f.Fuzz(func(t *testing.T, s string) {
-		d, err := declare(env, text(s), newKeyFiles("."), settings.Nothing(env))
+		d, err := declare(env, asFile(s), newKeyFiles("."), settings.Nothing(env))
 		if wrong := new(Invalid); err != nil && !errors.As(err, &wrong) {
 			t.Fatalf("%q: %v", s, err)
 		}

@@ -77,12 +77,12 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 		wantLines(t,
 			mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, enabled: null, allow_ips: null, config: { mch_id: m } }]"),
 			"supplier wx-main changed: enabled, allow_ips")
-		err := Apply(t.Context(), env, text("subscriptions: [{ code: erp, urls: null }]"))
+		err := Apply(t.Context(), env, asFile("subscriptions: [{ code: erp, urls: null }]"))
 		if err == nil ||
 			!strings.Contains(err.Error(), "backstop.yaml:1: subscriptions[0].endpoints: missing: give at least one endpoint") {
 			t.Errorf("a subscription without endpoints: %v", err)
 		}
-		err = Apply(t.Context(), env, text("merchants: [{ code: m1, notify: { url: https://a.example/ } }]"))
+		err = Apply(t.Context(), env, asFile("merchants: [{ code: m1, notify: { url: https://a.example/ } }]"))
 		if err == nil || !strings.Contains(err.Error(), "merchants[0].notify.url: unknown field") {
 			t.Errorf("a field that is not known: %v", err)
 		}

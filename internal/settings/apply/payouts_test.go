@@ -113,7 +113,7 @@ func TestAChangedPayoutAccountIsANewRow(t *testing.T) {
 			t.Errorf("enabled: %+v", rows)
 		}
 		changed := strings.Replace(account, cardNumber, otherNumber, 1)
-		if differs(t, env, out, text(changed)); !strings.Contains(out.String(), "  number: •••• 4711 → •••• 0815\n") ||
+		if differs(t, env, out, asFile(changed)); !strings.Contains(out.String(), "  number: •••• 4711 → •••• 0815\n") ||
 			strings.Contains(out.String(), otherNumber) {
 			t.Errorf("the dry run says %s", out)
 		}
@@ -173,7 +173,7 @@ func TestWrongSettingsOfPayoutsAreRefused(t *testing.T) {
 		strings.Replace(account(""), "number: \"62224711\", ", "", 1): "payout_accounts[0].number: missing",
 		"payout_accounts: [{ merchant: m1, code: a, kind: alipay, holder: G, number: a@x.example }, { merchant: m1, code: a, kind: alipay, holder: G, number: b@x.example }]": "payout_accounts[1]: the same as in payout_accounts[0]",
 	} {
-		err := Apply(t.Context(), env, text(file))
+		err := Apply(t.Context(), env, asFile(file))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "62224711") {
 			t.Errorf("%s\nis answered with %v\nwant %s", file, err, want)
 		}

@@ -94,7 +94,7 @@ func TestAChangeOfTheRulesLeavesOldAndNewInTheAudit(t *testing.T) {
 func TestADryRunShowsTheRules(t *testing.T) {
 	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
-	if !differs(t, env, out, text(rules)) {
+	if !differs(t, env, out, asFile(rules)) {
 		t.Error("nothing differs")
 	}
 	wantLines(t, strings.Split(strings.TrimSpace(out.String()), "\n"), "approval changed",

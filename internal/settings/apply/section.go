@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/base/text"
 	"backstop/internal/settings"
 
 	"gopkg.in/yaml.v3"
@@ -15,11 +16,12 @@ import (
 // Section is a list of the apply file whose objects are edited one by one, or the rules of decisions.
 // Opening balances are none: they are booked once.
 type Section struct {
-	Word string // in the file: "merchants"
-	Kind string // of its objects: "merchant"
-	Doc  string
+	Word string       // in the file: "merchants"
+	Kind string       // of its objects: "merchant"
 	Type reflect.Type // of an object
 	One  bool         // it is a single object, without a code
+
+	Label, Help text.Text
 }
 
 // Sections are all sections, in the order of the file.
@@ -27,7 +29,7 @@ var Sections = sections()
 
 func sections() (all []Section) {
 	for _, f := range settings.Fields(reflect.TypeFor[settings.File]()) {
-		s := Section{Word: f.Word, Doc: f.Doc, Type: f.Type.Elem(), One: f.Type.Kind() == reflect.Pointer}
+		s := Section{Word: f.Word, Type: f.Type.Elem(), One: f.Type.Kind() == reflect.Pointer, Label: f.Label, Help: f.Help}
 		s.Kind = strings.ToLower(s.Type.Name())
 		switch s.Type {
 		case reflect.TypeFor[settings.Account]():
