@@ -137,7 +137,8 @@ func (s Section) file(edit Edit, is *Entry) ([]byte, error) {
 		}
 	}
 	for _, f := range settings.Fields(s.Type) {
-		if v := nodeAt(is.Fields, f.Word); is.Stored && f.Need != "" && v != nil && nodeAt(own, f.Word) == nil {
+		needed := f.Need != "" || f.Word == "config"
+		if v := nodeAt(is.Fields, f.Word); is.Stored && needed && v != nil && nodeAt(own, f.Word) == nil {
 			put(own, f.Word, v)
 		}
 	}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -57,13 +58,14 @@ const (
 	OverlapEnd  = "end"  // without a new one: only the newest stored one
 )
 
-// Form returns the inputs of an object: those of its section and, of a supplier, those of its kind.
-func (s Section) Form(e *Entry, kinds supplier.Kinds) []FormField {
+// Form returns the inputs of an object: those of its section and, of a supplier, those of its kind, which
+// a new one does not have yet.
+func (s Section) Form(e *Entry, kind string, kinds supplier.Kinds) []FormField {
 	f := &former{entry: e}
 	f.fields("", s, settings.Fields(s.Type))
 	if s.Kind == "supplier" {
-		if kind, err := kinds.Find(scalarAt(e.Fields, "kind")); err == nil {
-			f.config("config", kind.Fields)
+		if of, err := kinds.Find(cmp.Or(kind, scalarAt(e.Fields, "kind"))); err == nil {
+			f.config("config", of.Fields)
 		}
 	}
 	return f.all
@@ -311,7 +313,7 @@ func (f FormField) node(typed string) (*yaml.Node, error) {
 		return document.Content[0], nil
 	case f.Input == Lines && !slices.Contains(f.words, typed), f.list:
 		return node(entriesOf(typed)), nil
-	case f.plain, f.Input == Choice && len(f.Choices) == 2 && f.Choices[0] == "true", f.Input == Line && f.Group != "config" && isNumber(typed):
+	case f.plain, f.Input == Choice && f.Choices[0] == "true", f.Input == Line && f.Group != "config" && isNumber(typed):
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: typed}, nil
 	}
 	return node(typed), nil

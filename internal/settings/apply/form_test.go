@@ -63,7 +63,7 @@ func entryOf(t *testing.T, env Env, word, code string) (*Entry, []FormField) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, s.Form(e, env.Kinds)
+	return e, s.Form(e, "", env.Kinds)
 }
 
 // fillIn previews what was typed into the form.
@@ -109,6 +109,7 @@ func TestWhatIsTypedIsChanged(t *testing.T) {
 	}{
 		{"suppliers", Typed{"config.key": "another-key", "config.reply.success": "YES"}, []string{"config.key: set → changed", "config.reply.success: OK → YES"}},
 		{"suppliers", Typed{"config.trade_field": "", "enabled": "false"}, []string{"enabled: true → false", "config.trade_field: trade_no → none"}},
+		{"suppliers", Typed{"enabled": "false"}, []string{"enabled: true → false"}},
 		{"suppliers", Typed{"config.skip_empty": "false", "allow_ips": ""}, []string{
 			"allow_ips: [203.0.113.7/32, 101.226.103.0/25] → []", "config.skip_empty: true → false",
 		}},
