@@ -64,6 +64,25 @@ func Notification(d console.Delivery) templ.SafeURL {
 	return templ.URL(link)
 }
 
+// Settings leads to the settings of an object, by the section and the code that the apply file has.
+func Settings(section, code string) templ.SafeURL {
+	switch {
+	case section == "merchants" || section == "suppliers":
+		return templ.SafeURL("/" + section + "/" + url.PathEscape(code) + "/settings")
+	case code == "":
+		return templ.SafeURL("/settings/" + section)
+	}
+	return templ.SafeURL("/settings/" + section + "/" + url.PathEscape(code))
+}
+
+// NewObject leads to the form that adds an object to a section.
+func NewObject(section string) templ.SafeURL {
+	if section == "merchants" || section == "suppliers" {
+		return templ.SafeURL("/" + section + "/new")
+	}
+	return templ.SafeURL("/settings/" + section + "/new")
+}
+
 func Merchant(code string) templ.SafeURL { return templ.SafeURL("/merchants/" + Query(code)) }
 
 // MerchantMonth leads to the merchant's statement of the month of a moment.

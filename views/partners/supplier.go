@@ -27,12 +27,6 @@ var keyKinds = map[supplier.KeyKind]text.Text{
 	supplier.SharedKey:   {ZH: "共享密钥", EN: "Shared key"},
 }
 
-var changeWords = map[string]text.Text{
-	"created":  {ZH: "新建", EN: "created"},
-	"changed":  {ZH: "修改", EN: "changed"},
-	"disabled": {ZH: "停用", EN: "disabled"},
-}
-
 // SupplierPage is one supplier: how it does, what it was refused for, its keys and settings.
 func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
 	code := link.Query(d.Code)
@@ -44,13 +38,13 @@ func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
 			ui.LinkFact(text.Text{}, p.T(text.Orders), templ.URL("/orders?supplier="+code)),
 			ui.LinkFact(text.Text{}, p.T(tItsWaiting), link.Awaited(d.Code)),
 		},
-		Actions: []templ.Component{playgroundButton(p, d.Code)},
+		Actions: []templ.Component{settingsButton(p, link.Settings("suppliers", d.Code), tEditSettings), playgroundButton(p, d.Code)},
 		Lead:    []templ.Component{ui.If(d.Broken, ui.Notice(p, "bad", p.T(tUnusableHow)))},
 		Main: []templ.Component{
 			ui.TablePanel(p, "refusals-title", refusalTexts, refusalColumns(d), d.Refusals),
 			ui.TablePanel(p, "calls-title", callTexts, callColumns, d.Calls),
 			ui.TablePanel(p, "keys-title", keyTexts, keyColumns, d.Keys),
-			supplierChanges(p, d),
+			SettingsHistory(p, d.Changes),
 			breakerHistory(p, d.History),
 		},
 		Side: []templ.Component{
@@ -141,14 +135,6 @@ var keyColumns = []ui.Column[supplier.Key]{
 	ui.TextCol("expires", tKeyEnds, func(supplier.Key) string { return "" }).With(keyEnd),
 }
 
-// changeColumns are those of the changes of a supplier's settings.
-var changeColumns = []ui.Column[console.SettingsChange]{
-	ui.TimeCol("at", text.Time, func(c console.SettingsChange) *int64 { return &c.At }),
-	ui.WordCol("actor", text.Actor, func(p *ui.Page, c console.SettingsChange) string { return wording.Actor(p, c.Actor) }).As(""),
-	ui.WordCol("act", text.Act, func(p *ui.Page, c console.SettingsChange) string { return p.T(changeWords[c.What]) }).As(""),
-	ui.TextCol("fields", tChangedFields, func(c console.SettingsChange) string { return strings.Join(c.Fields, " ") }).As("wrap mono small"),
-}
-
 func breakerState(r *breaker.Row) string {
 	if r == nil {
 		return string(breaker.Closed)
@@ -210,14 +196,10 @@ var (
 	tChanges       = text.Text{ZH: "配置变更", EN: "Changes of settings"}
 	tNoChanges     = text.Text{ZH: "没有记录的变更", EN: "No recorded changes"}
 	tNoChangesHow  = text.Text{
-		ZH: "backstop apply 的变更会列在这里：谁、何时、改了哪些项。",
-		EN: "Changes by backstop apply appear here: who, when, and which fields.",
+		ZH: "配置变更会列在这里：谁、何时、改了哪些项。更早的见审计日志。",
+		EN: "Changes of settings appear here: who, when, and which fields. Older ones are in the audit.",
 	}
-	tChangedFields   = text.Text{ZH: "配置项", EN: "Fields"}
-	tChangesSearched = text.Text{
-		ZH: "只在最近 500 次配置变更中查找；更早的见审计日志。",
-		EN: "Only the newest 500 changes of settings were searched; older ones are in the audit.",
-	}
+	tChangedFields    = text.Text{ZH: "配置项", EN: "Fields"}
 	tSupplierSettings = text.Text{ZH: "配置", EN: "Settings"}
 	tCallbackURL      = text.Text{ZH: "回调地址", EN: "Callback URL"}
 	tAllowlist        = text.Text{ZH: "来源白名单", EN: "Allowlist"}

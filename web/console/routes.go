@@ -3,6 +3,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -245,7 +246,7 @@ func (s *handlers) routes() []web.Route {
 		}
 		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
-	return s.follow(s.decisions(list))
+	return s.follow(s.decisions(slices.Concat(s.settingRoutes(), list)))
 }
 
 // idOf reads an id from the path. Errors: act.ErrNotFound.

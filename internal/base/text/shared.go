@@ -174,6 +174,7 @@ var (
 	Worst              = Text{ZH: "最差值", EN: "Worst"}
 	Objective          = Text{ZH: "目标", EN: "Objective"}
 	CodeWord           = Text{ZH: "代码", EN: "Code"}
+	Settings           = Text{ZH: "配置", EN: "Settings"}
 	Operators          = Text{ZH: "人员", EN: "People"}
 	Operator           = Text{ZH: "操作员", EN: "Operator"}
 	Role               = Text{ZH: "角色", EN: "Role"}
