@@ -233,12 +233,14 @@ merchants:
   - code: m1
     name: Galaxy Mall
     api_key: ` + apiKey + `
-    signing_secret: whsec_` + base64.StdEncoding.EncodeToString(secret) + `
+    signing_secret: ` + signingSecret() + `
     notify: {urls: ["` + w.merchant.URL() + `"], schedule: [1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s], timeout: 2s, max_in_flight: 20}
 skus:
   - {sku: tea, stock: 5}
 `
 }
+
+func signingSecret() string { return "whsec_" + base64.StdEncoding.EncodeToString(secret) }
 
 func supplierConfig(code string) string {
 	return `{format: form, algorithm: md5, key: "` + supplierKey(code) + `", key_append: "&key={key}", sign_field: sign, account: ` + code +
