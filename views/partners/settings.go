@@ -66,7 +66,6 @@ type SettingsReview struct {
 type SettingsMade struct {
 	Section apply.Section
 	Object  settings.Object
-	Lines   []string
 	Secrets []MadeSecret
 	Key     string // of the form of a test notification
 }
@@ -196,6 +195,26 @@ func choiceText(p *ui.Page, choice string) string {
 	return choice
 }
 
+// valueWords are the words of a difference that stand for a value.
+var valueWords = map[string]text.Text{
+	"none":         text.None,
+	"set":          {ZH: "已设置", EN: "set"},
+	"unset":        {ZH: "未设置", EN: "unset"},
+	"changed":      {ZH: "已更换", EN: "changed"},
+	"enabled":      {ZH: "已启用", EN: "enabled"},
+	"disabled":     {ZH: "已停用", EN: "disabled"},
+	"unreadable":   {ZH: "无法读取", EN: "unreadable"},
+	"written anew": {ZH: "重新写入", EN: "written anew"},
+}
+
+// valueText is a value of a difference.
+func valueText(p *ui.Page, value string) string {
+	if word, ok := valueWords[value]; ok {
+		return p.T(word)
+	}
+	return value
+}
+
 // rows is the height of a text of several lines.
 func rows(shown string) string {
 	n := min(max(strings.Count(shown, "\n")+2, 3), 16)
@@ -236,8 +255,8 @@ var settingsHistoryColumns = []ui.Column[settings.HistoryRow]{
 		}
 		return r.Field
 	}).As("wrap mono small"),
-	ui.TextCol("old", tBefore, func(r settings.HistoryRow) string { return r.Old }).As("wrap mono small"),
-	ui.TextCol("new", tAfter, func(r settings.HistoryRow) string { return r.New }).As("wrap mono small"),
+	ui.WordCol("old", tBefore, func(p *ui.Page, r settings.HistoryRow) string { return valueText(p, r.Old) }).As("wrap mono small"),
+	ui.WordCol("new", tAfter, func(p *ui.Page, r settings.HistoryRow) string { return valueText(p, r.New) }).As("wrap mono small"),
 	ui.IDCol("approval", tApprovedAs, func(r settings.HistoryRow) (id, href string) {
 		return r.Approval, "/approvals/" + r.Approval
 	}),
@@ -259,8 +278,8 @@ var differenceTexts = ui.ListTexts{Title: tDifference, Icon: "file-text"}
 
 var differenceColumns = []ui.Column[apply.Difference]{
 	ui.TextCol("field", tChangedFields, func(d apply.Difference) string { return d.Field }).As("wrap mono small"),
-	ui.TextCol("old", tBefore, func(d apply.Difference) string { return d.Old }).As("wrap mono small"),
-	ui.TextCol("new", tAfter, func(d apply.Difference) string { return d.New }).As("wrap mono small"),
+	ui.WordCol("old", tBefore, func(p *ui.Page, d apply.Difference) string { return valueText(p, d.Old) }).As("wrap mono small"),
+	ui.WordCol("new", tAfter, func(p *ui.Page, d apply.Difference) string { return valueText(p, d.New) }).As("wrap mono small"),
 	ui.WordCol("how", tTakesEffect, func(p *ui.Page, d apply.Difference) string {
 		if d.Waits {
 			return p.T(tAfterSecond)
@@ -329,6 +348,7 @@ var (
 	tTakesEffect   = text.Text{ZH: "生效", EN: "Takes effect"}
 	tAtOnce        = text.Text{ZH: "立即", EN: "at once"}
 	tAfterSecond   = text.Text{ZH: "经第二人复核后", EN: "once a second person approves"}
+	tApplied       = text.Text{ZH: "已应用。", EN: "Applied."}
 	tApply         = text.Text{ZH: "应用", EN: "Apply"}
 	tApplyPropose  = text.Text{ZH: "应用并提交复核", EN: "Apply and propose"}
 	tApplyHow      = text.Text{ZH: "各节点在两秒内使用新配置。", EN: "All nodes use it within two seconds."}

@@ -368,7 +368,7 @@ func (s *settingPages) applied(c *fiber.Ctx, done web.Acted) error {
 	if err := s.drafts().Discard(c.UserContext(), web.Operator(c).ID, x.entry.Object); err != nil {
 		return err
 	}
-	made := partners.SettingsMade{Section: s.section, Object: x.entry.Object, Lines: plan.Lines, Key: act.NewKey()}
+	made := partners.SettingsMade{Section: s.section, Object: x.entry.Object, Key: act.NewKey()}
 	for _, path := range strings.Fields(x.typed()[madeField]) {
 		at := slices.IndexFunc(x.form, func(f apply.FormField) bool { return f.Path == path })
 		made.Secrets = append(made.Secrets, partners.MadeSecret{Label: x.form[at].Label, Value: x.typed()[path]})
