@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 
 	"backstop/internal/breaker"
 	"backstop/internal/list"
@@ -91,4 +92,18 @@ func (b *Reader) addCalls(ctx context.Context, s *Story) error {
 // Calls reads one page of calls to suppliers.
 func (b *Reader) Calls(ctx context.Context, q list.Query, s list.Slice) (list.Page[Call], error) {
 	return list.Read(ctx, b.db, q, s, func(c *Call) int64 { return c.ID })
+}
+
+// Trial returns a call to a supplier that was about no order; nil = there is none with this id.
+func (b *Reader) Trial(ctx context.Context, supplier string, id int64) (*Call, error) {
+	var rows []Call
+	err := b.db.Read.NewRaw("SELECT c.*, su.code AS supplier FROM supplier_calls AS c JOIN suppliers AS su ON su.id = c.supplier_id"+
+		" WHERE c.id = ? AND c.order_id = 0 AND su.code = ?", id, supplier).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("read a call: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
 }

@@ -99,3 +99,16 @@ func (w *world) appliesItsExport(secrets map[string]string) {
 		}
 	}
 }
+
+// A supplier that was added is queried about a payment that does not exist before it is enabled.
+func TestASuppliersQueryIsTried(t *testing.T) {
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
+		v := &visitor{browser: w.signIn("ada", "admin")}
+		const page, try = "/suppliers/sim-wx/settings", "/suppliers/sim-wx/try"
+		v.open(page)
+		v.press(try)
+		if !strings.Contains(v.page, "The supplier's answer: no such payment") {
+			t.Errorf("%s: %s", v.at, regexp.MustCompile(`The supplier's answer.*`).FindString(v.page))
+		}
+	})
+}

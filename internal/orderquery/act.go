@@ -13,7 +13,7 @@ import (
 const QueryAct = "order.query"
 
 // Acts returns the act that queries the supplier about the order Ref.ID, after the audit row is
-// committed. Errors: ErrCannotQuery, call.ErrDown.
+// committed, and TryAct. Errors: ErrCannotQuery, call.ErrDown.
 func (a *Worker) Acts() []act.Kind {
 	return []act.Kind{{
 		Name: QueryAct, Object: "order", Permission: access.QueryOrders, Scope: access.Compensate, Load: order.Load,
@@ -25,5 +25,5 @@ func (a *Worker) Acts() []act.Kind {
 			}
 			return outs, nil
 		},
-	}}
+	}, a.tryAct()}
 }

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
+	"backstop/internal/orderquery"
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/savedview"
@@ -35,6 +36,7 @@ var Acts = map[string]text.Text{
 	notify.ResendAct:           {ZH: "补发通知", EN: "resent a notification"},
 	"order.note":               tActNote,
 	"order.query":              {ZH: "查单", EN: "queried the supplier"},
+	orderquery.TryAct:          {ZH: "试查渠道", EN: "tried a supplier's query"},
 	console.UnmaskOrder:        tActUnmask,
 	console.UnmaskCallback:     tActUnmask,
 	console.UnmaskNotification: tActUnmask,

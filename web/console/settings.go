@@ -15,8 +15,10 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/text"
+	"backstop/internal/orderquery"
 	"backstop/internal/settings"
 	"backstop/internal/settings/apply"
+	"backstop/internal/suppliercall"
 	"backstop/views/link"
 	"backstop/views/partners"
 	"backstop/web"
@@ -41,7 +43,9 @@ func (s *handlers) settingRoutes() (all []web.Route) {
 	}
 	index := route(http.MethodGet, "/settings", s.settingsPage)
 	index.Menu = web.Menu{Icon: "settings", Label: text.Settings}
-	all = append(all, index)
+	all = append(all, index, s.onAct(web.ActRoute{
+		Path: "/suppliers/:supplier/try", Kind: orderquery.TryAct, Ref: byID(web.SupplierCode), Then: showTrial,
+	}))
 	for _, section := range apply.Sections {
 		o := &settingPages{s, section}
 		if !section.One {
@@ -178,8 +182,10 @@ func (s *settingPages) show(c *fiber.Ctx, status int, x opened, invalid *apply.I
 	if d.Did, err = s.done(c, "setting", x.entry.Object.String()); err != nil {
 		return err
 	}
-	if s.section.Kind == "supplier" {
-		d.Callback = s.Config.PublicURL + web.CallbackPath + x.entry.Object.ID
+	if s.section.Kind == "supplier" && x.entry.Stored {
+		if err := s.addSteps(c, &d); err != nil {
+			return err
+		}
 	}
 	p := s.Page(c)
 	was, times := map[string]string{}, x.entry.SecretTimes(history)
@@ -210,6 +216,30 @@ func (s *settingPages) show(c *fiber.Ctx, status int, x opened, invalid *apply.I
 	}
 	d.Was = base64.RawURLEncoding.EncodeToString(raw)
 	return s.Render(c, status, partners.SettingsPage(p, d))
+}
+
+// addSteps adds what follows for a supplier: its callback URL, a query, and the answer to the last one.
+func (s *settingPages) addSteps(c *fiber.Ctx, d *partners.SettingsData) error {
+	code := d.Entry.Object.ID
+	d.Callback, d.Key = s.Config.PublicURL+web.CallbackPath+code, act.NewKey()
+	e, ok := s.Settings.Current().Suppliers.Lookup(code)
+	d.Queried = ok && e.Can().Querier != nil
+	id, err := strconv.ParseInt(c.Query("tried"), 10, 64)
+	if err != nil || !d.Queried {
+		return nil
+	}
+	d.Tried, err = s.Console.Trial(c.UserContext(), code, id)
+	return err
+}
+
+// showTrial shows the answer to a query of a supplier.
+func showTrial(c *fiber.Ctx, done web.Acted) error {
+	page := string(link.Settings("suppliers", done.Ref.ID))
+	call, ok := done.Result.(*suppliercall.Done)
+	if !ok { // a form that is sent twice queries once
+		return showDone(c, page)
+	}
+	return c.Redirect(page+"?tried="+strconv.FormatInt(call.ID, 10), http.StatusSeeOther)
 }
 
 func problemsOf(invalid *apply.Invalid) []apply.FieldProblem {
