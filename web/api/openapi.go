@@ -149,8 +149,8 @@ func inBraces(path string) string { return pathParameter.ReplaceAllString(path, 
 
 // operation describes one route.
 func (d *description) operation(r web.Route, read *reader) object {
-	summary, known := summaries[r.Method+" "+r.Path]
-	if !known {
+	summary := summaryOf(r)
+	if summary == "" {
 		panic("openapi: no summary of " + r.Method + " " + r.Path)
 	}
 	var parameters []object

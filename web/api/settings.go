@@ -20,12 +20,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// settingsPath is the prefix of the paths of the apply file's objects.
+const settingsPath = "/api/v1/admin/"
+
 // settingRoutes are those that read and change the objects of the apply file one by one, and its
 // schema. Only people may.
 func (s *handlers) settingRoutes() []web.Route {
 	route := func(method, path string, h fiber.Handler, request, answer any) web.Route {
 		return web.Route{
-			Method: method, Path: "/api/v1/admin/" + path, Audience: web.ForMonitor, Permission: access.ProposeSettings, Person: true,
+			Method: method, Path: settingsPath + path, Audience: web.ForMonitor, Permission: access.ProposeSettings, Person: true,
 			Handler: h, Request: request, Answer: answer,
 		}
 	}
@@ -109,7 +112,7 @@ func setETag(c *fiber.Ctx, version int64) {
 
 // settingRequest changes one object: fields that are left out stay, null returns to the default.
 type settingRequest struct {
-	Object json.RawMessage `json:"object" required:"true"`
+	Object json.RawMessage `json:"object" kind:"raw" required:"true" doc:"The fields as in the apply file; null returns one to its default."`
 	Reason string          `json:"reason" max:"10000"`
 }
 

@@ -9,8 +9,6 @@ import (
 	"backstop/internal/access"
 )
 
-const settingsPath = "/api/v1/admin/"
-
 // put sends an object with the version that the caller saw; "" = none.
 func (h *harness) put(t *testing.T, key, path, version, body string) (status string, answer map[string]any) {
 	t.Helper()

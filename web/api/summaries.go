@@ -1,5 +1,25 @@
 package api
 
+import (
+	"net/http"
+	"strings"
+
+	"backstop/internal/settings/apply"
+	"backstop/web"
+)
+
+// summaryOf says what a route does; "" = nobody has written it.
+func summaryOf(r web.Route) string {
+	word, _, _ := strings.Cut(strings.TrimPrefix(r.Path, settingsPath), "/")
+	if _, ok := apply.SectionOf(word); !ok || summaries[r.Method+" "+r.Path] != "" {
+		return summaries[r.Method+" "+r.Path]
+	}
+	if r.Method == http.MethodGet {
+		return "Returns one object of `" + word + "` of the apply file. Secrets are not shown."
+	}
+	return "Changes one object of `" + word + "` of the apply file at the version in If-Match. With ?dry_run=true it only says what would change."
+}
+
 // summaries say what each route does, in the description of the API.
 var summaries = map[string]string{
 	"GET /api/v1/admin/approvals":                                           "Lists decisions that wait for, or had, a second person.",
