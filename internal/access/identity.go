@@ -15,6 +15,7 @@ import (
 // Errors of sign-ins at a provider.
 var (
 	ErrNoRole = errors.New("none of the person's groups has a role")
+	ErrLinked = errors.New("this operator, or this subject of the provider, is linked already")
 	// ErrProvider keeps people who sign in at the provider from also having a password.
 	ErrProvider = errors.New("this operator signs in at the provider: password and second factor are set there")
 )
@@ -99,6 +100,34 @@ func (o *Operators) adoptRole(ctx context.Context, tx db.Tx, row *Operator, id I
 	}
 	row.Role = id.Role
 	return o.byProvider(ctx, tx, "operator.role", row, remote, map[string]any{"role": row.Role, "was": was, "issuer": id.Issuer})
+}
+
+// Link makes somebody at a provider sign in as an operator who had a password until now, by a command:
+// password, second factor and sessions are gone. Errors: ErrNotFound, ErrDisabled, ErrLinked.
+func (o *Operators) Link(ctx context.Context, name, issuer, subject string) error {
+	return o.byCommand(ctx, "operator.link", name, func(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
+		row, err := find(ctx, o.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
+		if err != nil {
+			return nil, err
+		}
+		now := o.db.Now()
+		_, err = tx.NewRaw("INSERT INTO operator_identities (issuer, subject, operator_id, created_at) VALUES (?, ?, ?, ?)", issuer, subject,
+			row.ID, now).Exec(ctx)
+		if db.IsUnique(err) {
+			return nil, ErrLinked
+		}
+		if err != nil {
+			return nil, fmt.Errorf("link %s: %w", name, err)
+		}
+		if _, err := tx.NewRaw("UPDATE operators SET password_hash = '', must_change = ?, password_expires_at = NULL, invite_hash = NULL,"+
+			" updated_at = ? WHERE id = ?", false, now, row.ID).Exec(ctx); err != nil {
+			return nil, fmt.Errorf("remove the password of %s: %w", name, err)
+		}
+		if err := RemoveSecond(ctx, tx, row); err != nil && !errors.Is(err, ErrNoSecond) {
+			return nil, err
+		}
+		return row, EndSessions(ctx, tx, row)
+	})
 }
 
 // byProvider records in the audit what a sign-in changed.

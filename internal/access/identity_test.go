@@ -121,3 +121,43 @@ func TestNobodyIsTakenOverByTheProvider(t *testing.T) {
 		}
 	})
 }
+
+func TestAnOperatorWithAPasswordMovesToTheProvider(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o, s, token := signedIn(t, d)
+		before, err := Named(t.Context(), d.Read, "li")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Link(t.Context(), "li", issuer, "s-1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Find(t.Context(), token); !errors.Is(err, ErrSession) {
+			t.Errorf("the session by password: %v", err)
+		}
+		for _, given := range []string{password, ""} {
+			if _, err := o.Login(t.Context(), "li", given); !errors.Is(err, ErrLogin) {
+				t.Errorf("the password %q: %v", given, err)
+			}
+		}
+		// The provider's name for the person does not matter any more.
+		op, err := o.SignInAs(t.Context(), Identity{Issuer: issuer, Subject: "s-1", Name: "li.hang", Role: Lead}, "")
+		if err != nil || op.ID != before.ID || op.Name != "li" || op.Role != Lead {
+			t.Errorf("%+v, %v", op, err)
+		}
+		mustAdd(t, o, "bo", Viewer, password)
+		if err := o.Link(t.Context(), "bo", issuer, "s-1"); !errors.Is(err, ErrLinked) {
+			t.Errorf("the same subject: %v", err)
+		}
+		if err := o.Link(t.Context(), "li", issuer, "s-2"); !errors.Is(err, ErrLinked) {
+			t.Errorf("another subject: %v", err)
+		}
+		if _, err := o.Login(t.Context(), "bo", password); err != nil {
+			t.Errorf("who was not linked lost the password: %v", err)
+		}
+		if err := o.Link(t.Context(), "nobody", issuer, "s-3"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("nobody: %v", err)
+		}
+	})
+}

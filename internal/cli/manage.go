@@ -17,6 +17,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/app"
 	"backstop/internal/audit"
+	"backstop/internal/base/config"
 	"backstop/internal/settings"
 	"backstop/internal/verify"
 
@@ -83,6 +84,10 @@ type operatorCmd struct {
 	ResetTotp struct {
 		Name string `arg:""`
 	} `cmd:"" help:"Take the second factor of a console user away, and end all sessions."`
+	Link struct {
+		Name    string `arg:""`
+		Subject string `arg:"" help:"The person's subject (sub) at the provider of BACKSTOP_OIDC_ISSUER."`
+	} `cmd:"" help:"Let a console user sign in at the provider instead of by password."`
 	Role struct {
 		Name string `arg:""`
 		Role string `arg:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
@@ -127,6 +132,8 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 		err = operators.ResetSecond(ctx, o.ResetTotp.Name)
 	case "enable":
 		err = operators.Enable(ctx, o.Enable.Name)
+	case "link":
+		err = o.link(ctx, c, operators)
 	case "role":
 		err = operators.SetRole(ctx, o.Role.Name, o.Role.Role)
 	case "token":
@@ -138,6 +145,16 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 		fmt.Fprintf(std.out, "one-time password: %s\n", oneTime)
 	}
 	return err
+}
+
+func (o *operatorCmd) link(ctx context.Context, c config.Config, operators *access.Operators) error {
+	switch {
+	case c.OIDCIssuer == "":
+		return errors.New("there is no provider: set BACKSTOP_OIDC_ISSUER")
+	case o.Link.Name == c.BreakGlass:
+		return errors.New("the operator of BACKSTOP_BREAK_GLASS must keep the password")
+	}
+	return operators.Link(ctx, o.Link.Name, c.OIDCIssuer, o.Link.Subject)
 }
 
 func (o *operatorCmd) token(ctx context.Context, tokens *access.PersonalTokens, out io.Writer) error {

@@ -49,6 +49,7 @@ var Acts = map[string]text.Text{
 	"incident.close":           {ZH: "关闭了告警事件", EN: "closed an incident"},
 	"list.export":              {ZH: "导出了列表", EN: "exported a list"},
 	"session.break_glass":      {ZH: "紧急登录（用密码）", EN: "signed in for an emergency, by password"},
+	"operator.link":            {ZH: "改为通过身份提供方登录", EN: "moved an operator to the provider"},
 	"operator.join":            {ZH: "首次通过身份提供方登录", EN: "signed in at the provider for the first time"},
 	"session.start":            {ZH: "登录", EN: "signed in"},
 	"password.change":          {ZH: "修改了密码", EN: "changed the password"},
