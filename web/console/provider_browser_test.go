@@ -36,14 +36,17 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 		if found := violations(t, ctx); len(found) > 0 {
 			t.Errorf("%s: %s", what, strings.Join(found, "; "))
 		}
+		if *screenshots != "" {
+			takeScreenshot(t, ctx, "provider-"+what)
+		}
 	}
 	as := func(name string) chromedp.Action {
 		return chromedp.Tasks{chromedp.WaitVisible("#as"), chromedp.SendKeys("#as", name), chromedp.Click("button")}
 	}
-	ours("the page for signing in", emulation.SetDeviceMetricsOverride(390, 900, 1, true),
+	ours("login", emulation.SetDeviceMetricsOverride(390, 900, 1, true),
 		chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible(`a[href^="/login/oidc"]`))
 	run(t, ctx, chromedp.Click(`a[href^="/login/oidc"]`))
-	ours("somebody without a role", as("wang"), chromedp.WaitVisible(`a[href*="again=1"]`), chromedp.TextContent("main", &text))
+	ours("no-role", as("wang"), chromedp.WaitVisible(`a[href*="again=1"]`), chromedp.TextContent("main", &text))
 	if !strings.Contains(text, "none of your groups has a role") {
 		t.Errorf("somebody without a role: %s", text)
 	}
@@ -59,7 +62,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	const again = `form[action="/operators/bo/disable"] a[href*="again=1"]`
-	ours("an operator", chromedp.Navigate(base+"/operators/bo?lang=en"), chromedp.WaitVisible(again))
+	ours("again", chromedp.Navigate(base+"/operators/bo?lang=en"), chromedp.WaitVisible(again))
 	run(t, ctx, chromedp.Click(again))
 	run(t, ctx, as("li"), chromedp.WaitVisible("#disable-reason"), chromedp.Location(&at))
 	if at != base+"/operators/bo?lang=en" {
