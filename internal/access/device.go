@@ -21,7 +21,7 @@ func (s *Sessions) NoteDevice(ctx context.Context, tx db.Tx, operator int64, add
 	device string, isNew bool, err error,
 ) {
 	var row struct{ Others, Same int }
-	now, key := s.db.Now(), seal.HashToken(deviceOf(userAgent)+" "+blockOf(addr))
+	now, key := s.db.Now(), seal.HashToken(DeviceOf(userAgent)+" "+blockOf(addr))
 	err = tx.NewRaw("SELECT count(*) AS others, count(CASE WHEN device = ? THEN 1 END) AS same FROM operator_devices WHERE operator_id = ?", key,
 		operator).Scan(ctx, &row)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Sessions) NoteDevice(ctx context.Context, tx db.Tx, operator int64, add
 		now-devicesKept.Microseconds()).Exec(ctx); err != nil {
 		return "", false, fmt.Errorf("forget unused devices: %w", err)
 	}
-	return deviceOf(userAgent), !known && row.Same == 0 && row.Others > 0, nil
+	return DeviceOf(userAgent), !known && row.Same == 0 && row.Others > 0, nil
 }
 
 // blockOf returns the network in which an address changes from day to day.

@@ -168,8 +168,8 @@ func (f *SecondFactors) SetUp(ctx context.Context, op *Operator, token, sealed, 
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return ErrHasSecond
 		}
-		if _, err := tx.NewRaw("UPDATE sessions SET second_at = ? WHERE token_hash = ?", now, seal.HashToken(token)).Exec(ctx); err != nil {
-			return fmt.Errorf("set up a second factor: %w", err)
+		if err := NoteSecond(ctx, tx, token, now); err != nil {
+			return err
 		}
 		if recovery, err = newRecovery(ctx, tx, op.ID); err != nil {
 			return err
@@ -260,11 +260,16 @@ func (f *SecondFactors) Give(ctx context.Context, op *Operator, token, code stri
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return used
 		}
-		if _, err := tx.NewRaw("UPDATE sessions SET second_at = ? WHERE token_hash = ?", now, seal.HashToken(token)).Exec(ctx); err != nil {
-			return fmt.Errorf("note the second factor: %w", err)
-		}
-		return nil
+		return NoteSecond(ctx, tx, token, now)
 	})
+}
+
+// NoteSecond notes in the session of the token that the second factor was given.
+func NoteSecond(ctx context.Context, tx db.Tx, token string, now int64) error {
+	if _, err := tx.NewRaw("UPDATE sessions SET second_at = ? WHERE token_hash = ?", now, seal.HashToken(token)).Exec(ctx); err != nil {
+		return fmt.Errorf("note the second factor: %w", err)
+	}
+	return nil
 }
 
 // RemoveSecond takes the second factor of an operator away. Errors: ErrNoSecond.
@@ -277,6 +282,9 @@ func RemoveSecond(ctx context.Context, tx db.Tx, op *Operator) error {
 	}
 	if _, err := tx.NewRaw("DELETE FROM recovery_codes WHERE operator_id = ?", op.ID).Exec(ctx); err != nil {
 		return fmt.Errorf("remove the recovery codes of %s: %w", op.Name, err)
+	}
+	if _, err := tx.NewRaw("DELETE FROM operator_passkeys WHERE operator_id = ?", op.ID).Exec(ctx); err != nil {
+		return fmt.Errorf("remove the passkeys of %s: %w", op.Name, err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (s *Sessions) Start(ctx context.Context, operatorID int64, remoteAddr, user
 func (s *Sessions) StartAt(ctx context.Context, operatorID int64, remoteAddr, userAgent, issuer string, at *int64) (token string, err error) {
 	token, now := s.mac.NewToken(""), s.db.Now()
 	_, err = s.db.NewRaw("INSERT INTO sessions (token_hash, operator_id, remote_addr, device, started_at, seen_at, issuer, second_at)"+
-		" VALUES (?, ?, ?, ?, ?, ?, ?, ?)", seal.HashToken(token), operatorID, remoteAddr, deviceOf(userAgent), now, now, issuer, at).Exec(ctx)
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?)", seal.HashToken(token), operatorID, remoteAddr, DeviceOf(userAgent), now, now, issuer, at).Exec(ctx)
 	if err != nil {
 		return "", fmt.Errorf("start a session: %w", err)
 	}
@@ -185,10 +185,10 @@ func (s *Sessions) EndOne(ctx context.Context, tx db.Tx, operatorID int64, hash 
 	return nil
 }
 
-// deviceOf names browser and system by what the browser says of itself (User-Agent, RFC 9110
+// DeviceOf names browser and system by what the browser says of itself (User-Agent, RFC 9110
 // 10.1.5): enough for a person to know their own devices again. Others claim to be Chrome and
 // Safari too, so that these come last.
-func deviceOf(userAgent string) string {
+func DeviceOf(userAgent string) string {
 	named := func(names [][2]string) string {
 		for _, n := range names {
 			if strings.Contains(userAgent, n[0]) {

@@ -458,7 +458,7 @@ func TestADeviceIsKnownByWhatItsBrowserSays(t *testing.T) {
 		"Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36":         "Chrome, Android",
 		"curl/8.5.0": "", "<script>": "",
 	} {
-		if got := deviceOf(agent); got != want {
+		if got := DeviceOf(agent); got != want {
 			t.Errorf("%s is %q, want %q", agent, got, want)
 		}
 	}
