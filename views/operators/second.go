@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/text"
+	"backstop/internal/passkey"
 	"backstop/views/ui"
 
 	"github.com/boombuler/barcode/qr"
@@ -22,6 +23,16 @@ type Second struct {
 	Left     int      // recovery codes
 	Recovery []string // shown once; nil = not now
 	Required bool     // by the role
+
+	Passkeys []passkey.Passkey
+	Question *passkey.Question // for a passkey; nil = none is asked for
+}
+
+var passkeyColumns = []ui.Column[passkey.Passkey]{
+	ui.TextCol("device", tDevice, func(k passkey.Passkey) string { return k.Device }).As("nowrap"),
+	ui.TimeCol("added", text.Created, func(k passkey.Passkey) *int64 { return &k.CreatedAt }),
+	ui.TimeCol("used", tLastSeen, func(k passkey.Passkey) *int64 { return k.UsedAt }),
+	ui.TextCol("remove", tRemovePasskey, func(passkey.Passkey) string { return "" }).As("nowrap").With(removePasskey),
 }
 
 // CodeProblem is what is wrong with a code; the zero value = nothing.
@@ -92,12 +103,22 @@ var (
 		EN: "Shown only now, each works once. Print them or keep them in a password manager.",
 	}
 	tRecoveryLeft = text.Text{ZH: "还剩 %d 个恢复码。", EN: "%d recovery codes are left."}
-	tRenew        = text.Text{ZH: "更换恢复码", EN: "Replace the recovery codes"}
-	tRemove       = text.Text{ZH: "取消两步验证", EN: "Remove the second factor"}
-	tHasSecond    = text.Text{ZH: "已设置", EN: "Set up"}
-	tNoSecond     = text.Text{ZH: "未设置", EN: "None"}
-	tResetSecond  = text.Text{ZH: "重置两步验证", EN: "Reset the second factor"}
-	tResetSecHow  = text.Text{
+	tPasskeys     = text.Text{ZH: "通行密钥", EN: "Passkeys"}
+	tPasskeysHow  = text.Text{
+		ZH: "登录时代替验证码：指纹、面容、设备密码或安全密钥。验证器应用仍然保留。",
+		EN: "Given instead of a code when signing in: fingerprint, face, the device's PIN or a security key. The authenticator app stays.",
+	}
+	tAddPasskey    = text.Text{ZH: "添加通行密钥", EN: "Add a passkey"}
+	tGivePasskey   = text.Text{ZH: "使用通行密钥", EN: "Use a passkey"}
+	tPasskeyFailed = text.Text{ZH: "浏览器没有给出通行密钥，请重试。", EN: "The browser gave no passkey: try again."}
+	tRemovePasskey = text.Text{ZH: "删除", EN: "Remove"}
+	tRemoveWhich   = text.Text{ZH: "删除 %s 的通行密钥", EN: "Remove the passkey of %s"}
+	tRenew         = text.Text{ZH: "更换恢复码", EN: "Replace the recovery codes"}
+	tRemove        = text.Text{ZH: "取消两步验证", EN: "Remove the second factor"}
+	tHasSecond     = text.Text{ZH: "已设置", EN: "Set up"}
+	tNoSecond      = text.Text{ZH: "未设置", EN: "None"}
+	tResetSecond   = text.Text{ZH: "重置两步验证", EN: "Reset the second factor"}
+	tResetSecHow   = text.Text{
 		ZH: "手机丢失时用：登录立即失效，下次登录只需密码，再重新设置。",
 		EN: "For a lost phone: all sessions end, the next sign-in needs the password only, and a new one can be set up.",
 	}

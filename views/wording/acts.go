@@ -113,6 +113,8 @@ var Acts = map[string]text.Text{
 	"operator.reset_second":    {ZH: "重置了两步验证", EN: "reset a second factor"},
 	"second.set_up":            {ZH: "设置了两步验证", EN: "set up a second factor"},
 	"second.remove":            {ZH: "取消了两步验证", EN: "removed the second factor"},
+	"second.add_passkey":       {ZH: "添加了通行密钥", EN: "added a passkey"},
+	"second.remove_passkey":    {ZH: "删除了通行密钥", EN: "removed a passkey"},
 	"second.renew":             {ZH: "更换了恢复码", EN: "replaced the recovery codes"},
 	"second.recover":           {ZH: "用恢复码登录", EN: "signed in by a recovery code"},
 	"operator.end_sessions":    {ZH: "结束了登录", EN: "ended the sessions"},

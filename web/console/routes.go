@@ -24,6 +24,7 @@ import (
 	"backstop/internal/operator"
 	"backstop/internal/order"
 	"backstop/internal/orderquery"
+	"backstop/internal/passkey"
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/savedview"
@@ -49,6 +50,7 @@ type handlers struct {
 	figures  live.Cache[string, figures.AnalyticsData] // by range
 	counts   viewCounter
 	objects  []*object
+	passkeys *passkey.Passkeys // nil = browsers have none for our address
 }
 
 func newHandlers(s *web.Server) *handlers {
@@ -56,6 +58,10 @@ func newHandlers(s *web.Server) *handlers {
 		Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), objects: newObjects(),
 	}
 	h.live = h.newLive()
+	var err error
+	if h.passkeys, err = passkey.New(s.DB, s.Keys, s.Config.AdminURL); err != nil {
+		s.Log.Warn("there are no passkeys", "error", err)
+	}
 	return h
 }
 
@@ -225,6 +231,8 @@ func (s *handlers) routes() []web.Route {
 		own("/me/second", s.setUpSecond),
 		own("/me/second/codes", s.renewRecovery),
 		own("/me/second/remove", s.removeSecond),
+		own("/me/second/passkeys", s.addPasskey),
+		own("/me/second/passkeys/remove", s.removePasskey),
 		page("/inbox", access.ViewOverview, s.inboxPage, aside("inbox", text.Inbox)),
 		page("/_/bell", access.ViewOverview, s.bell, web.Menu{}),
 		post("/inbox/read", access.ViewOverview, s.readInbox),

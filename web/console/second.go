@@ -10,6 +10,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/text"
+	"backstop/internal/passkey"
 	"backstop/views/operators"
 	"backstop/web"
 
@@ -22,7 +23,16 @@ func (s *handlers) secondPage(c *fiber.Ctx) error {
 	if op.Gate != access.GiveCode {
 		return c.Redirect(next, http.StatusSeeOther)
 	}
-	return s.Render(c, http.StatusOK, operators.GiveSecond(s.Page(c), operators.Second{Next: next}))
+	return s.sendGiveSecond(c, http.StatusOK, operators.Second{Next: next})
+}
+
+func (s *handlers) sendGiveSecond(c *fiber.Ctx, status int, x operators.Second) (err error) {
+	if s.passkeys != nil {
+		if x.Question, err = s.passkeys.Ask(c.UserContext(), web.Operator(c)); err != nil {
+			return err
+		}
+	}
+	return s.Render(c, status, operators.GiveSecond(s.Page(c), x))
 }
 
 // giveSecond checks the second factor.
@@ -33,7 +43,7 @@ func (s *handlers) giveSecond(c *fiber.Ctx) error {
 	}
 	err := s.giveCode(c, op)
 	if problem, ok := codeProblem(err); ok {
-		return s.Render(c, http.StatusUnprocessableEntity, operators.GiveSecond(s.Page(c), operators.Second{Next: next, Problem: problem}))
+		return s.sendGiveSecond(c, http.StatusUnprocessableEntity, operators.Second{Next: next, Problem: problem})
 	}
 	if err != nil {
 		return err
@@ -51,7 +61,13 @@ func (s *handlers) giveCode(c *fiber.Ctx, op *access.Operator) error {
 	if s.throttle.Try(try) > 0 {
 		return web.ErrTooMany
 	}
-	recovered, err := s.Second.Give(c.UserContext(), op, c.Cookies(s.CookieName()), web.Field(c, "code"))
+	var recovered bool
+	var err error
+	if answer := web.Field(c, "answer"); answer != "" && s.passkeys != nil {
+		err = s.passkeys.Give(c.UserContext(), op, c.Cookies(s.CookieName()), web.Field(c, "sealed"), answer)
+	} else {
+		recovered, err = s.Second.Give(c.UserContext(), op, c.Cookies(s.CookieName()), web.Field(c, "code"))
+	}
 	if err != nil {
 		return err
 	}
@@ -78,6 +94,8 @@ func codeProblem(err error) (problem operators.CodeProblem, ok bool) {
 		return operators.CodeProblem{Text: tWrongCode}, true
 	case errors.Is(err, access.ErrCodeUsed):
 		return operators.CodeProblem{Text: tUsedCode}, true
+	case errors.Is(err, passkey.ErrPasskey):
+		return operators.CodeProblem{Text: tWrongPasskey}, true
 	}
 	return problem, false
 }
@@ -152,6 +170,8 @@ func (s *handlers) sendSetUp(c *fiber.Ctx, status int, problem operators.CodePro
 		if x.QR, err = operators.NewQR(offer.URL); err != nil {
 			return err
 		}
+	} else if err = s.addPasskeys(c, op, &x); err != nil {
+		return err
 	} else if x.Left, err = s.Second.RecoveryLeft(c.UserContext(), op.ID); err != nil {
 		return err
 	}
