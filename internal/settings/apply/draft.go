@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"backstop/internal/base/seal"
 	"backstop/internal/settings"
@@ -39,7 +40,10 @@ func draftPlace(operator int64, object string) seal.Place {
 // Drafts stores the drafts of operators.
 type Drafts struct{ Env Env }
 
-// Save stores a draft in place of an earlier one of the same object.
+// draftAge is how long a draft is kept.
+const draftAge = 30 * 24 * time.Hour
+
+// Save stores a draft in place of an earlier one of the same object, and deletes old ones of anybody.
 func (d Drafts) Save(ctx context.Context, operator int64, draft Draft) error {
 	raw, err := json.Marshal(draft.Typed)
 	if err != nil {
@@ -54,6 +58,9 @@ func (d Drafts) Save(ctx context.Context, operator int64, draft Draft) error {
 		Set("sealed = EXCLUDED.sealed, version = EXCLUDED.version, at = EXCLUDED.at").Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("store a draft: %w", err)
+	}
+	if _, err := d.Env.DB.NewDelete().Model((*draftRow)(nil)).Where("at < ?", row.At-draftAge.Microseconds()).Exec(ctx); err != nil {
+		return fmt.Errorf("delete old drafts: %w", err)
 	}
 	return nil
 }

@@ -201,6 +201,13 @@ func TestADraftIsTheOperatorsOwnAndSealed(t *testing.T) {
 		if other, err := drafts.Of(t.Context(), 2, merchantM1()); err != nil || other != nil {
 			t.Errorf("another operator has %+v, %v", other, err)
 		}
+		if _, err := d.NewRaw("INSERT INTO setting_drafts (operator_id, object, sealed, version, at) VALUES (2, 'merchant m1', '', 1, 0)").
+			Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := drafts.Save(t.Context(), 1, *is); err != nil || count(t, d, "SELECT count(*) FROM setting_drafts WHERE operator_id = 2") != 0 {
+			t.Errorf("an old draft is kept: %v", err)
+		}
 		if err := drafts.Discard(t.Context(), 1, merchantM1()); err != nil {
 			t.Fatal(err)
 		}
