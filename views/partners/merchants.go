@@ -202,7 +202,7 @@ var MerchantColumns = []ui.Column[merchantRow]{
 // Texts of this page.
 var (
 	tMerchantsNone = text.Text{ZH: "还没有商户", EN: "No merchants yet"}
-	tMerchantsHow  = text.Text{ZH: "在 YAML 文件中声明商户，再运行 backstop apply。", EN: "Declare them in a YAML file and run backstop apply."}
+	tMerchantsHow  = text.Text{ZH: "在这里新增商户，或在 YAML 文件中声明，再运行 backstop apply。", EN: "Add one here, or declare them in a YAML file and run backstop apply."}
 	tLastOK        = text.Text{ZH: "最近成功", EN: "Last success"}
 	tLastFailed    = text.Text{ZH: "最近失败", EN: "Last failure"}
 	tEnabledWord   = text.Text{ZH: "已启用", EN: "Enabled"}

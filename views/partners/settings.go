@@ -320,6 +320,7 @@ var (
 	tReview           = text.Text{ZH: "查看变更", EN: "Review changes"}
 	tDiscard          = text.Text{ZH: "放弃修改", EN: "Discard"}
 	tNothingChanged   = text.Text{ZH: "没有任何变更。", EN: "Nothing was changed."}
+	tStockKept        = text.Text{ZH: "初始库存只设置一次：当前库存从不被覆盖。", EN: "The initial stock is set once: the current stock is never overwritten."}
 	tDraftShown       = text.Text{
 		ZH: "这里有您于 %s 保存、尚未应用的修改。",
 		EN: "This form has your changes of %s, which were not applied yet.",

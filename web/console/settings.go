@@ -1,9 +1,8 @@
 package console
 
 import (
-	"crypto/rand"
+	"cmp"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -190,7 +189,7 @@ func (s *settingPages) show(c *fiber.Ctx, status int, x opened, invalid *apply.I
 	p := s.Page(c)
 	was, times := map[string]string{}, x.entry.SecretTimes(history)
 	for _, f := range x.form {
-		in := partners.SettingsInput{FormField: f, Shown: f.Value, SetAt: times[f.Path]}
+		in := partners.SettingsInput{FormField: f, Shown: f.Value, SetAt: cmp.Or(times[f.Path], times[f.Path+"_1"])}
 		if typed, is := x.typed()[f.Path]; is {
 			if in.Typed = true; f.Input != apply.Password && f.Input != apply.Signing {
 				in.Shown = typed
@@ -281,14 +280,18 @@ func (s *settingPages) save(c *fiber.Ctx) error {
 	if err != nil && !wrong {
 		return err
 	}
+	if !wrong && plan.What == settings.Unchanged {
+		x.draft = nil
+		if err := s.drafts().Discard(c.UserContext(), web.Operator(c).ID, x.entry.Object); err != nil {
+			return err
+		}
+		return s.show(c, http.StatusOK, x, nil, true)
+	}
 	if err := s.drafts().Save(c.UserContext(), web.Operator(c).ID, *x.draft); err != nil {
 		return err
 	}
-	switch {
-	case wrong:
+	if wrong {
 		return s.show(c, http.StatusUnprocessableEntity, x, invalid, false)
-	case plan.What == settings.Unchanged:
-		return s.show(c, http.StatusOK, x, nil, true)
 	}
 	return c.Redirect(string(link.Settings(s.section.Word, s.section.Code(x.entry.Object)))+"/review", http.StatusSeeOther)
 }
@@ -297,10 +300,10 @@ func (s *settingPages) save(c *fiber.Ctx) error {
 func (s *settingPages) readForm(c *fiber.Ctx, x opened, was map[string]string) {
 	typed, args := x.draft.Typed, c.Request().PostArgs()
 	for _, f := range x.form {
-		is := strings.TrimSpace(strings.ReplaceAll(web.Field(c, f.Path), "\r\n", "\n"))
+		is := asTyped(web.Field(c, f.Path))
 		switch secret := f.Input == apply.Password || f.Input == apply.Signing; {
 		case !args.Has(f.Path), secret && is == "":
-		case is == was[f.Path] && !secret:
+		case is == asTyped(was[f.Path]) && !secret:
 			delete(typed, f.Path)
 		default:
 			typed[f.Path] = is
@@ -314,25 +317,8 @@ func (s *settingPages) readForm(c *fiber.Ctx, x opened, was map[string]string) {
 	}
 }
 
-// makeSecret enters a new secret, which is shown once it has been applied.
-func makeSecret(typed apply.Typed, path string) {
-	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // it never fails
-	switch path {
-	case "signing_secret":
-		typed[path] = "whsec_" + base64.StdEncoding.EncodeToString(raw)
-	case "api_key", "payout_key":
-		typed[path] = "sk_live_" + hex.EncodeToString(raw[:24])
-	default:
-		return
-	}
-	if made := strings.Fields(typed[madeField]); !slices.Contains(made, path) {
-		typed[madeField] = strings.Join(append(made, path), " ")
-	}
-}
-
-// madeField is the field of a draft with the paths of the secrets that were made here.
-const madeField = "made"
+// asTyped is a text as a form may send it: without blanks around it, and with lines that end in \n.
+func asTyped(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 
 // review shows what the draft would change.
 func (s *settingPages) review(c *fiber.Ctx) error {
@@ -425,88 +411,4 @@ func (s *settingPages) discard(c *fiber.Ctx) error {
 		return c.Redirect("/settings", http.StatusSeeOther)
 	}
 	return c.Redirect(string(link.Settings(s.section.Word, s.section.Code(x.entry.Object))), http.StatusSeeOther)
-}
-
-// newPage asks for what identifies a new object.
-func (s *settingPages) newPage(c *fiber.Ctx) error {
-	return s.showNew(c, http.StatusOK, map[string]string{}, nil)
-}
-
-func (s *settingPages) showNew(c *fiber.Ctx, status int, typed, problem map[string]string) error {
-	d := partners.NewObject{Section: s.section, Typed: typed, Problem: problem}
-	for _, kind := range s.Applies.Kinds {
-		d.Kinds = append(d.Kinds, kind.Name)
-	}
-	if s.section.Kind == settings.PayoutAccountKind {
-		merchants, _ := apply.SectionOf("merchants")
-		codes, err := apply.Codes(c.UserContext(), s.Applies, merchants)
-		if err != nil {
-			return err
-		}
-		d.Codes = codes
-	}
-	return s.Render(c, status, partners.SettingsNew(s.Page(c), d))
-}
-
-var tExists = text.Text{ZH: "已存在：请换一个代码", EN: "it exists already: choose another code"}
-
-// add begins a new object: a draft, which the form shows. Of a merchant it has everything, so that it
-// can be reviewed at once.
-func (s *settingPages) add(c *fiber.Ctx) error {
-	asked := map[string]string{}
-	for _, name := range []string{"merchant", "code", "name", "kind", "url"} {
-		asked[name] = strings.TrimSpace(web.Field(c, name))
-	}
-	code := asked["code"]
-	if s.section.Kind == settings.PayoutAccountKind {
-		code = asked["merchant"] + ":" + code
-	}
-	p := s.Page(c)
-	refuse := func(field, problem string) error {
-		return s.showNew(c, http.StatusUnprocessableEntity, asked, map[string]string{field: problem})
-	}
-	e, err := apply.ReadEntry(c.UserContext(), s.Applies, s.section, code)
-	if err != nil {
-		return err
-	}
-	if e.Stored || code == "new" {
-		return refuse("code", p.T(tExists))
-	}
-	typed := apply.Typed{}
-	for field, path := range map[string]string{"name": "name", "kind": "kind", "url": "notify.urls"} {
-		if asked[field] != "" {
-			typed[path] = asked[field]
-		}
-	}
-	switch s.section.Kind {
-	case "merchant":
-		makeSecret(typed, "api_key")
-		makeSecret(typed, "signing_secret")
-	case "supplier":
-		typed["enabled"] = "false" // until it has been tried
-	}
-	edit, err := e.Edit(s.section.Form(e, typed["kind"], s.Applies.Kinds), typed)
-	if err == nil {
-		_, err = apply.Preview(c.UserContext(), s.Applies, edit)
-	}
-	invalid, wrong := errors.AsType[*apply.Invalid](err)
-	if err != nil && !wrong {
-		return err
-	}
-	for _, problem := range problemsOf(invalid) {
-		if s.section.Identifies(problem.Field) {
-			return refuse("code", p.T(apply.Say(problem.Text)))
-		}
-		if strings.HasPrefix(problem.Field, "notify.urls") {
-			return refuse("url", p.T(apply.Say(problem.Text)))
-		}
-	}
-	if err := s.drafts().Save(c.UserContext(), web.Operator(c).ID, apply.Draft{Object: e.Object, Typed: typed, Version: e.Version}); err != nil {
-		return err
-	}
-	page := string(link.Settings(s.section.Word, code))
-	if !wrong {
-		page += "/review"
-	}
-	return c.Redirect(page, http.StatusSeeOther)
 }

@@ -43,6 +43,7 @@ func TestAMerchantAndASupplierAreAddedInABrowser(t *testing.T) {
 		fine(name("merchant-made"))
 		looks(c.language, c.theme, "/merchants/shop/settings")
 		fine(name("merchant-form"))
+		do(chromedp.Click(continues, chromedp.ByQuery), chromedp.WaitVisible(".notice.info", chromedp.ByQuery))
 
 		looks(c.language, c.theme, "/suppliers/new")
 		do(into("code", "quick"), into("name", "QuickPay"), picks("kind", "sortedparams"), onward(continues, "/suppliers/quick/settings"))
@@ -55,6 +56,9 @@ func TestAMerchantAndASupplierAreAddedInABrowser(t *testing.T) {
 		looks(c.language, c.theme, "/settings")
 		fine(name("index"))
 		end()
+		if n := number(t, h.DB, "SELECT count(*) FROM setting_drafts"); n != 0 {
+			t.Errorf("a form that was sent as it is left %d drafts", n)
+		}
 		if e, ok := h.Settings.Current().Suppliers.Lookup("quick"); !ok || e.Enabled {
 			t.Errorf("the supplier is %+v", e)
 		}

@@ -69,8 +69,12 @@ func TestAMerchantIsAddedWithoutAShell(t *testing.T) {
 				t.Errorf("%s again: %d", field, got.Status)
 			}
 		}
-		if got := h.Post(t, admin, "/merchants/new", "code", "other", "url", "ftp://x"); got.Status != http.StatusUnprocessableEntity {
-			t.Errorf("with an invalid endpoint: %d", got.Status)
+		for path, fields := range map[string][]string{
+			"/merchants/new": {"code", "other", "url", "ftp://x"}, "/suppliers/new": {"code", "other", "kind", "cash"},
+		} {
+			if got := h.Post(t, admin, path, fields...); got.Status != http.StatusUnprocessableEntity {
+				t.Errorf("%s with an invalid field: %d", path, got.Status)
+			}
 		}
 	})
 }
@@ -108,6 +112,9 @@ func TestASettingIsReviewedBeforeItIsApplied(t *testing.T) {
 		}
 		if got := h.sends(t, admin, form, form, http.StatusOK); !strings.Contains(got.Body, "没有任何变更") {
 			t.Error("a form without a change leads to a review")
+		}
+		if n := number(t, h.DB, "SELECT count(*) FROM setting_drafts"); n != 0 {
+			t.Errorf("%d drafts are left", n)
 		}
 	})
 }
@@ -236,5 +243,34 @@ func TestSettingsAreDiscardedAndListed(t *testing.T) {
 	}
 	if got := h.Page(t, h.SignIn(t, access.Lead), "/settings").Status; got != http.StatusForbidden {
 		t.Errorf("for a lead: %d", got)
+	}
+}
+
+func TestASigningSecretIsRotated(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	admin := h.SignIn(t, access.Admin)
+	h.adds(t, admin, "shop")
+	const form, review = "/merchants/shop/settings", "/merchants/shop/settings/review"
+	secrets := func() (all []string) {
+		for _, s := range h.Settings.Merchants().ByCode("shop").Secrets {
+			all = append(all, string(s))
+		}
+		return all
+	}
+	first := secrets()
+	h.sends(t, admin, form, form, http.StatusSeeOther, "make", "signing_secret", "signing_secret_overlap", "keep")
+	page := h.sends(t, admin, review, review, http.StatusOK, "reason", agreed).Body
+	both := secrets()
+	if len(both) != 2 || both[1] != first[0] || both[0] == first[0] || !strings.Contains(page, "whsec_") {
+		t.Fatalf("%d secrets during rotation, shown: %t", len(both), strings.Contains(page, "whsec_"))
+	}
+	if page := h.Page(t, admin, form+"?lang=en").Body; !strings.Contains(page, "end the rotation") {
+		t.Error("the form does not offer to end the rotation")
+	}
+	h.sends(t, admin, form, form, http.StatusSeeOther, "signing_secret_overlap", "end")
+	h.sends(t, admin, review, review, http.StatusSeeOther, "reason", agreed)
+	if last := secrets(); len(last) != 1 || last[0] != both[0] {
+		t.Errorf("%d secrets in the end", len(last))
 	}
 }
