@@ -102,7 +102,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 		return p
 	}
 	p.Compact = c.Cookies(DensityCookie) == ui.Compact
-	p.User, p.UserID, p.Role, p.AskCode = op.Name, op.ID, op.Role, !op.Fresh(s.DB.Now())
+	p.User, p.UserID, p.Roles, p.AskCode = op.Name, op.ID, op.Roles, !op.Fresh(s.DB.Now())
 	if op.Issuer != "" && s.Provider != nil {
 		p.Provider = s.Provider.Host()
 	}
@@ -129,7 +129,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	}
 	waiting := s.waiting.of(c, op)
 	for _, r := range s.table {
-		if r.Menu.Icon == "" || op.Gate != "" || !s.Policy.Allows(op.Role, r.Permission) {
+		if r.Menu.Icon == "" || op.Gate != "" || !s.Policy.Allows(op.Roles, r.Permission) {
 			continue
 		}
 		p.Menu = append(p.Menu, ui.MenuItem{
@@ -162,7 +162,7 @@ func (s *Server) paused(path string, op *access.Operator) (all []ui.PausedQueue)
 			continue
 		}
 		q := ui.PausedQueue{Name: x.Name, By: x.Person(), Reason: x.Reason, Since: x.At}
-		if own := "/queues/" + x.Name; path != own && s.Policy.Allows(op.Role, access.InspectQueues) {
+		if own := "/queues/" + x.Name; path != own && s.Policy.Allows(op.Roles, access.InspectQueues) {
 			q.Path = own
 		}
 		all = append(all, q)

@@ -118,7 +118,7 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 		if page := gatePages[op.Gate]; page != "" && c.Path() != page && (permission != access.UseAccount || op.Gate == access.GiveCode) {
 			return c.Redirect(page, http.StatusSeeOther)
 		}
-		if !s.Policy.Allows(op.Role, permission) {
+		if !s.Policy.Allows(op.Roles, permission) {
 			return forbidden(s.Policy.RolesWith(permission))
 		}
 		if !isSafe(c.Method()) && permission != access.UseAccount && s.Ready.failed("redis", "database", "writable") != nil {
@@ -152,7 +152,7 @@ func Operator(c *fiber.Ctx) *access.Operator {
 
 // actorOf returns an operator as an actor.
 func actorOf(op *access.Operator) act.Actor {
-	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}
+	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Roles: op.Roles}
 }
 
 // Actor returns the admitted operator or service.

@@ -138,7 +138,7 @@ func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor a
 		refused = errForbidden
 	case r.Person && !personal && !op.Fresh(s.DB.Now()):
 		refused = errStaleSecond
-	case !s.Policy.Allows(op.Role, r.Permission):
+	case !s.Policy.Allows(op.Roles, r.Permission):
 		refused = &act.Denied{Permission: r.Permission, Roles: s.Policy.RolesWith(r.Permission)}
 	}
 	return actorOf(op), refused, nil

@@ -64,7 +64,7 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 		{"/exceptions", now.Exceptions, access.AssignExceptions},
 		{"/compensations", now.Dead, access.RunCompensations},
 	} {
-		if w.s.Policy.Allows(op.Role, x.acts) {
+		if w.s.Policy.Allows(op.Roles, x.acts) {
 			counts[x.path] = x.waits
 		}
 	}

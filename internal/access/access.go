@@ -25,7 +25,7 @@ const (
 // Errors that a caller can act on.
 var (
 	ErrName      = errors.New("bad name: use 1 to 64 of a-z, 0-9, dot, - and _, beginning with a letter or digit")
-	ErrRole      = errors.New("unknown role: use one of " + strings.Join(AllRoles, ", "))
+	ErrRole      = errors.New("unknown role: use one or more of " + strings.Join(AllRoles, ", ") + ", separated by commas")
 	ErrExists    = errors.New("the name is taken, possibly by a disabled or revoked entry: choose another one")
 	ErrNotFound  = errors.New("there is no such name")
 	ErrDisabled  = errors.New("the operator is disabled")
@@ -52,7 +52,7 @@ type Operator struct {
 
 	ID           int64  `bun:"id,pk"`
 	Name         string `bun:"name"`
-	Role         string `bun:"role"`
+	Roles        Roles  `bun:"role"`
 	PasswordHash string `bun:"password_hash"`
 	MustChange   bool   `bun:"must_change"` // a one-time password is set
 	CreatedAt    int64  `bun:"created_at"`
@@ -77,14 +77,6 @@ type Operator struct {
 	Theme    string `bun:"theme"`    // "light" or "dark"
 	Zone     string `bun:"zone"`     // "Asia/Shanghai"
 	PageRows int    `bun:"page_rows"`
-}
-
-// Roles returns the operator's roles; nil stands for somebody who is gone.
-func (op *Operator) Roles() Roles {
-	if op == nil {
-		return Roles{}
-	}
-	return RolesOf(op.Role)
 }
 
 // oneTimeLife is how long a one-time password is valid. It is short because the password was

@@ -40,7 +40,7 @@ func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
 			t.Errorf("created a one-time password %q besides the given one", oneTime)
 		}
 		op, err := o.Login(t.Context(), "li", password)
-		if err != nil || op.Name != "li" || op.Role != Finance || op.MustChange {
+		if err != nil || op.Name != "li" || op.Roles != Finance || op.MustChange {
 			t.Fatalf("login = %+v, %v", op, err)
 		}
 		for _, c := range [][2]string{
@@ -301,7 +301,7 @@ func TestTheFirstStartMakesOneAdmin(t *testing.T) {
 			}
 			made += got[i]
 		}
-		if op, err := o.Login(t.Context(), "admin", made); err != nil || op.Role != Admin || !op.MustChange {
+		if op, err := o.Login(t.Context(), "admin", made); err != nil || op.Roles != Admin || !op.MustChange {
 			t.Errorf("login of the admin: %+v, %v", op, err)
 		}
 		if again, made, err := o.EnsureAdmin(t.Context(), nil); err != nil || again != "" || made {
@@ -334,6 +334,60 @@ func TestTheLastAdminStays(t *testing.T) {
 	})
 }
 
+// Who is both is the last of both, and may be given anything that leaves them that.
+func TestTheLastOfSeveralRolesKeepsThem(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		mustAdd(t, o, "li", "ops,lead,admin", password)
+		for _, c := range []struct {
+			add, roles string
+			want       error
+		}{
+			{"", "lead,ops", ErrLastAdmin},
+			{"", "admin", ErrLastApprover},
+			{"", "lead, admin", nil},
+			{"wang", "viewer,admin", nil},
+			{"", "lead", nil},
+			{"", "viewer", ErrLastApprover},
+		} {
+			var err error
+			if c.add != "" {
+				mustAdd(t, o, c.add, c.roles, password)
+			} else {
+				err = o.SetRoles(t.Context(), "li", c.roles)
+			}
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", c.roles, err, c.want)
+			}
+		}
+		if op, err := Named(t.Context(), d, "li"); err != nil || op.Roles != Lead {
+			t.Errorf("li is %+v, %v", op, err)
+		}
+		if err := o.Disable(t.Context(), "wang"); !errors.Is(err, ErrLastAdmin) {
+			t.Errorf("the other admin is disabled: %v", err)
+		}
+	})
+}
+
+func TestSeveralRolesMayWhatOneOfThemMay(t *testing.T) {
+	t.Parallel()
+	p, err := NewPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range AllRoles {
+		for _, b := range AllRoles {
+			for _, permission := range Permissions {
+				want := p.Allows(Roles(a), permission) || p.Allows(Roles(b), permission)
+				if got := p.Allows(RolesOf(a, b), permission); got != want {
+					t.Errorf("%s and %s have %s: %t", a, b, permission, got)
+				}
+			}
+		}
+	}
+}
+
 func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -352,6 +406,7 @@ func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 			{"li\n", Viewer, password, ErrName},
 			{"li", "root", password, ErrRole},
 			{"li", "", password, ErrRole},
+			{"li", "viewer,root", password, ErrRole},
 			{"li", Viewer, "eleven char", ErrPassword},
 			{"li", Viewer, "\xff\xfe not utf-8 ...", ErrPassword},
 			{"viewer", Viewer, password, ErrExists},
@@ -369,7 +424,7 @@ func TestNoTwoOperatorsDifferInCaseOrBlanksOnly(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		for i, stored := range []string{"Wang", " zhao "} { // rows that were written by hand
-			if _, err := d.NewInsert().Model(&Operator{ID: int64(i + 1), Name: stored, Role: Lead}).Exec(t.Context()); err != nil {
+			if _, err := d.NewInsert().Model(&Operator{ID: int64(i + 1), Name: stored, Roles: Lead}).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := o.Add(t.Context(), strings.ToLower(strings.TrimSpace(stored)), Finance, password); !errors.Is(err, ErrExists) {

@@ -24,13 +24,13 @@ var (
 type Identity struct {
 	Issuer, Subject string
 	Name            string // to have here; "" = the provider gives none that is valid here
-	Role            string // of the person's groups; "" = none
+	Roles           Roles  // of the person's groups; "" = none
 }
 
 // IsName reports whether an operator may have the name.
 func IsName(name string) bool { return nameForm.MatchString(name) }
 
-// SignInAs returns the operator of an identity with the role that it has now. The first sign-in
+// SignInAs returns the operator of an identity with the roles that it has now. The first sign-in
 // adds the operator. A person without a role loses sessions and personal tokens. Errors: ErrNoRole,
 // ErrDisabled, ErrName, and ErrExists if somebody else has the name.
 func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*Operator, error) {
@@ -41,7 +41,7 @@ func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*
 	if err != nil {
 		return nil, err
 	}
-	if id.Role == "" {
+	if id.Roles == "" {
 		return nil, ErrNoRole
 	}
 	return row, nil
@@ -52,17 +52,17 @@ func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (r
 		row, err = find(ctx, o.db.ForUpdate(tx.NewSelect()).
 			Where("op.id = (SELECT operator_id FROM operator_identities WHERE issuer = ? AND subject = ?)", id.Issuer, id.Subject))
 		switch {
-		case errors.Is(err, ErrNotFound) && id.Role == "":
+		case errors.Is(err, ErrNotFound) && id.Roles == "":
 			return nil
 		case errors.Is(err, ErrNotFound):
 			row, err = o.join(ctx, tx, id, remote)
 			return err
 		case err != nil:
 			return err
-		case id.Role == "":
+		case id.Roles == "":
 			return errors.Join(EndSessions(ctx, tx, row), RevokeTokens(ctx, tx, row))
 		}
-		return o.adoptRole(ctx, tx, row, id, remote)
+		return o.adoptRoles(ctx, tx, row, id, remote)
 	})
 	return row, err
 }
@@ -73,7 +73,7 @@ func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote stri
 		return nil, ErrName
 	}
 	now := o.db.Now()
-	row := &Operator{ID: o.db.NewID(), Name: id.Name, Role: id.Role, CreatedAt: now, UpdatedAt: now, SignedInAt: &now}
+	row := &Operator{ID: o.db.NewID(), Name: id.Name, Roles: id.Roles, CreatedAt: now, UpdatedAt: now, SignedInAt: &now}
 	_, err := tx.NewRaw("INSERT INTO operator_identities (issuer, subject, operator_id, created_at) VALUES (?, ?, ?, ?)", id.Issuer, id.Subject,
 		row.ID, now).Exec(ctx)
 	if db.IsUnique(err) {
@@ -85,21 +85,21 @@ func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote stri
 	if err := o.insert(ctx, tx, row); err != nil {
 		return nil, err
 	}
-	return row, o.byProvider(ctx, tx, "operator.join", row, remote, map[string]any{"role": row.Role, "issuer": id.Issuer})
+	return row, o.byProvider(ctx, tx, "operator.join", row, remote, map[string]any{"role": row.Roles, "issuer": id.Issuer})
 }
 
-// adoptRole gives the operator the role of the groups. The provider decides, so that the last admin
+// adoptRoles gives the operator the roles of the groups. The provider decides, so that the last admin
 // can lose the role too: the operator for emergencies has a password.
-func (o *Operators) adoptRole(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) error {
-	was := row.Role
-	if was == id.Role {
+func (o *Operators) adoptRoles(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) error {
+	was := row.Roles
+	if was == id.Roles {
 		return nil
 	}
-	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", id.Role, o.db.Now(), row.ID).Exec(ctx); err != nil {
+	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", id.Roles, o.db.Now(), row.ID).Exec(ctx); err != nil {
 		return fmt.Errorf("change the role of %s: %w", row.Name, err)
 	}
-	row.Role = id.Role
-	return o.byProvider(ctx, tx, "operator.role", row, remote, map[string]any{"role": row.Role, "was": was, "issuer": id.Issuer})
+	row.Roles = id.Roles
+	return o.byProvider(ctx, tx, "operator.role", row, remote, map[string]any{"role": row.Roles, "was": was, "issuer": id.Issuer})
 }
 
 // Link makes somebody at a provider sign in as an operator who had a password until now, by a command:

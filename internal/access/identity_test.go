@@ -22,7 +22,7 @@ func TestOnePersonAtTheProviderIsOneOperator(t *testing.T) {
 		for i := range ids {
 			wg.Go(func() {
 				// The provider may know the person by several accounts: it is the subject that counts.
-				id := Identity{Issuer: issuer, Subject: "s-1", Name: []string{"li", "li.hang"}[i%2], Role: Lead}
+				id := Identity{Issuer: issuer, Subject: "s-1", Name: []string{"li", "li.hang"}[i%2], Roles: RolesOf(Lead)}
 				err := dbtest.Repeat(func() error {
 					op, err := o.SignInAs(t.Context(), id, "")
 					if err == nil {
@@ -55,7 +55,7 @@ func TestTheProviderDecidesTheRole(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o, s := operatorsOf(t, d), NewSessions(d, sealtest.Ring(t, 1), time.Hour, time.Hour)
-		id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Role: Admin}
+		id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Roles: RolesOf(Admin)}
 		op, err := o.SignInAs(t.Context(), id, "")
 		if err != nil {
 			t.Fatal(err)
@@ -64,21 +64,21 @@ func TestTheProviderDecidesTheRole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id.Role = Viewer
-		if op, err = o.SignInAs(t.Context(), id, ""); err != nil || op.Role != Viewer {
+		id.Roles = Viewer
+		if op, err = o.SignInAs(t.Context(), id, ""); err != nil || op.Roles != Viewer {
 			t.Errorf("the last admin as a viewer: %v, %v", op, err)
 		}
-		if op, err := s.Find(t.Context(), token); err != nil || op.Role != Viewer || op.Issuer != issuer || op.Fresh(d.Now()) {
+		if op, err := s.Find(t.Context(), token); err != nil || op.Roles != Viewer || op.Issuer != issuer || op.Fresh(d.Now()) {
 			t.Errorf("the running session: %+v, %v", op, err)
 		}
-		id.Role = ""
+		id.Roles = ""
 		if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, ErrNoRole) {
 			t.Errorf("without a role: %v", err)
 		}
 		if _, err := s.Find(t.Context(), token); !errors.Is(err, ErrSession) {
 			t.Errorf("the session of somebody without a role: %v", err)
 		}
-		id.Role = Ops
+		id.Roles = Ops
 		if _, err := o.SignInAs(t.Context(), id, ""); err != nil {
 			t.Errorf("with a role again: %v", err)
 		}
@@ -96,7 +96,7 @@ func TestNobodyIsTakenOverByTheProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		mustAdd(t, o, "li", Admin, password)
-		id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Role: Viewer}
+		id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Roles: RolesOf(Viewer)}
 		if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, ErrExists) {
 			t.Errorf("the name of somebody with a password: %v", err)
 		}
@@ -108,7 +108,7 @@ func TestNobodyIsTakenOverByTheProvider(t *testing.T) {
 		if _, err := o.SignInAs(t.Context(), id, ""); err != nil {
 			t.Fatal(err)
 		}
-		other := Identity{Issuer: "https://other.example.com", Subject: "s-1", Name: "li.hang", Role: Admin}
+		other := Identity{Issuer: "https://other.example.com", Subject: "s-1", Name: "li.hang", Roles: RolesOf(Admin)}
 		if _, err := o.SignInAs(t.Context(), other, ""); !errors.Is(err, ErrExists) {
 			t.Errorf("the same subject of another provider: %v", err)
 		}
@@ -142,8 +142,8 @@ func TestAnOperatorWithAPasswordMovesToTheProvider(t *testing.T) {
 			}
 		}
 		// The provider's name for the person does not matter any more.
-		op, err := o.SignInAs(t.Context(), Identity{Issuer: issuer, Subject: "s-1", Name: "li.hang", Role: Lead}, "")
-		if err != nil || op.ID != before.ID || op.Name != "li" || op.Role != Lead {
+		op, err := o.SignInAs(t.Context(), Identity{Issuer: issuer, Subject: "s-1", Name: "li.hang", Roles: RolesOf(Lead)}, "")
+		if err != nil || op.ID != before.ID || op.Name != "li" || op.Roles != Lead {
 			t.Errorf("%+v, %v", op, err)
 		}
 		mustAdd(t, o, "bo", Viewer, password)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
@@ -29,17 +28,18 @@ func newInvitation(name string, now int64) (in *Invitation, hash string) {
 
 // InviteTx adds an operator who can sign in once a password is set by the link. Errors: ErrName,
 // ErrRole, ErrExists.
-func (o *Operators) InviteTx(ctx context.Context, tx db.Tx, name, role string) (*Invitation, error) {
+func (o *Operators) InviteTx(ctx context.Context, tx db.Tx, name, roles string) (*Invitation, error) {
 	if !nameForm.MatchString(name) {
 		return nil, ErrName
 	}
-	if !slices.Contains(AllRoles, role) {
-		return nil, ErrRole
+	set, err := ParseRoles(roles)
+	if err != nil {
+		return nil, err
 	}
 	now := o.db.Now()
 	in, hash := newInvitation(name, now)
 	return in, o.insert(ctx, tx, &Operator{
-		ID: o.db.NewID(), Name: name, Role: role, MustChange: true, CreatedAt: now, UpdatedAt: now, PasswordExpiresAt: &in.Until,
+		ID: o.db.NewID(), Name: name, Roles: set, MustChange: true, CreatedAt: now, UpdatedAt: now, PasswordExpiresAt: &in.Until,
 		InviteHash: &hash,
 	})
 }

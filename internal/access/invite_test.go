@@ -60,7 +60,7 @@ func TestAnInvitationIsUsedOnce(t *testing.T) {
 		wg.Wait()
 		works := 0
 		for _, p := range passwords {
-			if op, err := o.Login(t.Context(), "li", p); err == nil && !op.MustChange && op.Role == Viewer {
+			if op, err := o.Login(t.Context(), "li", p); err == nil && !op.MustChange && op.Roles == Viewer {
 				works++
 			}
 		}
@@ -153,7 +153,7 @@ func TestANameThatNeverCameIsFreeAgain(t *testing.T) {
 		if err := o.Enable(t.Context(), "li"); err != nil {
 			t.Fatal(err)
 		}
-		if op, err := o.Login(t.Context(), "li", password); err != nil || op.Role != Ops {
+		if op, err := o.Login(t.Context(), "li", password); err != nil || op.Roles != Ops {
 			t.Errorf("after it was enabled: %+v, %v", op, err)
 		}
 	})

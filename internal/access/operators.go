@@ -34,23 +34,24 @@ func NewOperators(d *db.DB, log *audit.Log) *Operators {
 
 // Add creates an operator. With an empty password it generates and returns a one-time password,
 // which must be changed at the first login. Errors: ErrName, ErrRole, ErrPassword, ErrExists.
-func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTime string, err error) {
+func (o *Operators) Add(ctx context.Context, name, roles, password string) (oneTime string, err error) {
 	if !nameForm.MatchString(name) {
 		return "", ErrName
 	}
-	if !slices.Contains(AllRoles, role) {
-		return "", ErrRole
+	set, err := ParseRoles(roles)
+	if err != nil {
+		return "", err
 	}
 	if password == "" {
 		oneTime = newOneTimePassword()
 	}
-	if err := o.add(ctx, name, role, cmp.Or(password, oneTime), password == ""); err != nil {
+	if err := o.add(ctx, name, set, cmp.Or(password, oneTime), password == ""); err != nil {
 		return "", err
 	}
 	return oneTime, nil
 }
 
-func (o *Operators) add(ctx context.Context, name, role, password string, oneTime bool) error {
+func (o *Operators) add(ctx context.Context, name string, roles Roles, password string, oneTime bool) error {
 	if err := checkPassword(password); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (o *Operators) add(ctx context.Context, name, role, password string, oneTim
 	}
 	now := o.db.Now()
 	row := &Operator{
-		ID: o.db.NewID(), Name: name, Role: role, PasswordHash: hash, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime),
+		ID: o.db.NewID(), Name: name, Roles: roles, PasswordHash: hash, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime),
 		CreatedAt: now, UpdatedAt: now,
 	}
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
@@ -97,7 +98,7 @@ func (o *Operators) insert(ctx context.Context, tx db.Tx, row *Operator) error {
 // keep records a change of an operator by a command in the audit.
 func (o *Operators) keep(ctx context.Context, tx db.Tx, action string, row *Operator) error {
 	return o.audit.Write(ctx, tx, audit.Act{
-		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Role},
+		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Roles},
 	})
 }
 
@@ -146,14 +147,14 @@ func (o *Operators) List(ctx context.Context) ([]Operator, error) {
 	return rows, nil
 }
 
-// WhoMay returns the names of the enabled operators whose role has the permission.
+// WhoMay returns the names of the enabled operators who have the permission.
 func (o *Operators) WhoMay(ctx context.Context, p *Policy, permission Permission) (names []string, err error) {
 	all, err := o.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, op := range all {
-		if op.DisabledAt == nil && p.Allows(op.Role, permission) {
+		if op.DisabledAt == nil && p.Allows(op.Roles, permission) {
 			names = append(names, op.Name)
 		}
 	}
@@ -251,11 +252,11 @@ func (o *Operators) Enable(ctx context.Context, name string) error {
 	return o.byCommand(ctx, "operator.enable", name, o.EnableTx)
 }
 
-// SetRole changes an operator's role, effective from the next request, by a command. Errors: those
-// of SetRoleTx. A role that the operator has already is no change.
-func (o *Operators) SetRole(ctx context.Context, name, role string) error {
+// SetRoles replaces an operator's roles, effective from the next request, by a command. Errors: those
+// of SetRolesTx. Roles that the operator has already are no change.
+func (o *Operators) SetRoles(ctx context.Context, name, roles string) error {
 	return o.byCommand(ctx, "operator.role", name, func(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
-		return o.SetRoleTx(ctx, tx, name, role)
+		return o.SetRolesTx(ctx, tx, name, roles)
 	})
 }
 
@@ -276,7 +277,7 @@ func (o *Operators) byCommand(ctx context.Context, action, name string,
 // admin can add operators; nor can the last lead, because only a lead can approve what everyone
 // else proposes. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin, ErrLastApprover.
 func (o *Operators) DisableTx(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
-	row, err := o.replaceable(ctx, tx, name)
+	row, err := o.replaceable(ctx, tx, name, "")
 	if err != nil {
 		return nil, err
 	}
@@ -308,33 +309,32 @@ func (o *Operators) EnableTx(ctx context.Context, tx db.Tx, name string) (*Opera
 	return row, nil
 }
 
-// SetRoleTx changes an operator's role; nil = the operator has it already. Errors: ErrRole and those
-// of DisableTx.
-func (o *Operators) SetRoleTx(ctx context.Context, tx db.Tx, name, role string) (*Operator, error) {
-	if !slices.Contains(AllRoles, role) {
-		return nil, ErrRole
-	}
-	row, err := o.replaceable(ctx, tx, name)
-	if row != nil && row.Role == role {
-		return nil, nil
-	}
+// SetRolesTx replaces an operator's roles; nil = the operator has them already. Errors: ErrRole and
+// those of DisableTx.
+func (o *Operators) SetRolesTx(ctx context.Context, tx db.Tx, name, roles string) (*Operator, error) {
+	set, err := ParseRoles(roles)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", role, o.db.Now(), row.ID).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("change the role of %s: %w", name, err)
+	row, err := o.replaceable(ctx, tx, name, set)
+	if err != nil || row.Roles == set {
+		return nil, err
 	}
-	row.Role = role
+	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", set, o.db.Now(), row.ID).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("change the roles of %s: %w", name, err)
+	}
+	row.Roles = set
 	return row, nil
 }
 
-// replaceable finds an operator who may lose the role because others have it too.
-func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
+// replaceable finds an operator who may lose all roles but those that stay, because others have
+// them too.
+func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string, stay Roles) (*Operator, error) {
 	// Lock all admins and leads by id: if two of them disable each other at once, only one
 	// still finds the other enabled.
 	var others []Operator
-	q := tx.NewSelect().Model(&others).Where("op.role IN (?)",
-		bun.List([]string{Admin, Lead})).Where("op.disabled_at IS NULL").OrderExpr("op.id")
+	q := tx.NewSelect().Model(&others).Where("op.role LIKE ? OR op.role LIKE ?", "%"+Admin+"%", "%"+Lead+"%").
+		Where("op.disabled_at IS NULL").OrderExpr("op.id")
 	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read admins and leads: %w", err)
 	}
@@ -343,7 +343,10 @@ func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Op
 		return nil, err
 	}
 	for role, last := range map[string]error{Admin: ErrLastAdmin, Lead: ErrLastApprover} {
-		if row.Role == role && !slices.ContainsFunc(others, func(op Operator) bool { return op.Role == role && op.ID != row.ID }) {
+		if !row.Roles.Has(role) || stay.Has(role) {
+			continue
+		}
+		if !slices.ContainsFunc(others, func(op Operator) bool { return op.Roles.Has(role) && op.ID != row.ID }) {
 			return row, last
 		}
 	}

@@ -28,7 +28,7 @@ func TestAPersonalTokenIsItsOperatorUntilItEnds(t *testing.T) {
 		is := func(key, want string) {
 			t.Helper()
 			op, err := p.Find(t.Context(), key)
-			if want == "" && !errors.Is(err, ErrSession) || want != "" && (err != nil || op.Name+" "+op.Role != want) {
+			if want == "" && !errors.Is(err, ErrSession) || want != "" && (err != nil || op.Name+" "+string(op.Roles) != want) {
 				t.Errorf("it is %+v, %v; want %q", op, err, want)
 			}
 		}
@@ -38,7 +38,7 @@ func TestAPersonalTokenIsItsOperatorUntilItEnds(t *testing.T) {
 		is(other, "wang lead")
 		is("bso_"+strings.Repeat("a", len(first)-4), "")
 		is(strings.Replace(first, "bso_", "bst_", 1), "")
-		if err := o.SetRole(t.Context(), "li", Ops); err != nil {
+		if err := o.SetRoles(t.Context(), "li", Ops); err != nil {
 			t.Fatal(err)
 		}
 		is(first, "li ops")
@@ -83,22 +83,22 @@ func TestTheLastLeadStays(t *testing.T) {
 		o := operatorsOf(t, d)
 		mustAdd(t, o, "li", Lead, password)
 		mustAdd(t, o, "fang", Finance, password)
-		if err := o.SetRole(t.Context(), "li", Lead); err != nil { // nothing changes
+		if err := o.SetRoles(t.Context(), "li", Lead); err != nil { // nothing changes
 			t.Error(err)
 		}
-		for what, err := range map[string]error{"disabled": o.Disable(t.Context(), "li"), "demoted": o.SetRole(t.Context(), "li",
+		for what, err := range map[string]error{"disabled": o.Disable(t.Context(), "li"), "demoted": o.SetRoles(t.Context(), "li",
 			Finance)} {
 			if !errors.Is(err, ErrLastApprover) || !strings.Contains(err.Error(), "operator add") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if err := o.SetRole(t.Context(), "li", "boss"); !errors.Is(err, ErrRole) {
+		if err := o.SetRoles(t.Context(), "li", "boss"); !errors.Is(err, ErrRole) {
 			t.Errorf("a role that there is not: %v", err)
 		}
-		if err := o.SetRole(t.Context(), "fang", Lead); err != nil {
+		if err := o.SetRoles(t.Context(), "fang", Lead); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.SetRole(t.Context(), "li", Finance); err != nil {
+		if err := o.SetRoles(t.Context(), "li", Finance); err != nil {
 			t.Errorf("with another lead: %v", err)
 		}
 		if err := o.Disable(t.Context(), "fang"); !errors.Is(err, ErrLastApprover) {

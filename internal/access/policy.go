@@ -29,7 +29,7 @@ const (
 	ShareViews        Permission = "view.share"      // of lists, and change shared ones
 	QueryOrders       Permission = "order.query"     // ask a supplier about an order
 	ViewAudit         Permission = "audit.view"      // of everybody
-	ViewRoleAudit     Permission = "audit.view_role" // of the operators with one's own role
+	ViewRoleAudit     Permission = "audit.view_role" // of operators who share a role
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
 	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
 	ViewAlerts        Permission = "alert.view"
@@ -121,14 +121,14 @@ func NewPolicy() (*Policy, error) {
 // RolesWith returns the roles that have the permission.
 func (p *Policy) RolesWith(permission Permission) (roles []string) {
 	for _, role := range AllRoles {
-		if p.Allows(role, permission) {
+		if p.Allows(Roles(role), permission) {
 			roles = append(roles, role)
 		}
 	}
 	return roles
 }
 
-// Allows reports whether the role has the permission. Unknown roles have none.
-func (p *Policy) Allows(role string, permission Permission) bool {
-	return slices.Contains(p.granted[role], permission)
+// Allows reports whether one of the roles has the permission. Unknown roles have none.
+func (p *Policy) Allows(roles Roles, permission Permission) bool {
+	return slices.ContainsFunc(roles.Names(), func(role string) bool { return slices.Contains(p.granted[role], permission) })
 }

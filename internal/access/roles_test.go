@@ -1,34 +1,43 @@
 package access
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 func TestUnknownRolesAreNoRole(t *testing.T) {
 	t.Parallel()
-	var scanned Roles
-	if err := scanned.Scan(nil); err != nil {
-		t.Fatal(err)
+	for _, role := range append([]string{""}, AllRoles...) {
+		if Roles("").Has(role) || Roles("").HasAny(role) {
+			t.Errorf("unknown roles have %q", role)
+		}
+		if Roles("root").Has(role) || Roles("LEAD").Has(role) {
+			t.Errorf("another text has %q", role)
+		}
 	}
-	for name, unknown := range map[string]Roles{
-		"the zero value": {}, "no text": RolesOf(""), "another text": RolesOf("root"), "another case": RolesOf("LEAD"), "NULL": scanned,
+	if Roles(Lead).Has("") || RolesOf() != "" || RolesOf().Names() != nil {
+		t.Error("there is a role without a name")
+	}
+}
+
+func TestRolesAreASet(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Roles{
+		"ops": "ops", "ops,finance": "finance,ops", " ops , finance ,ops": "finance,ops",
 	} {
-		if unknown != (Roles{}) || unknown.HasAny(append([]string{""}, AllRoles...)...) || unknown.Has("") || unknown.String() != "" {
-			t.Errorf("%s is %+v", name, unknown)
+		got, err := ParseRoles(text)
+		if got != want || err != nil || got != RolesOf(got.Names()...) {
+			t.Errorf("%q is read as %q, %v", text, got, err)
 		}
-	}
-	for _, role := range AllRoles {
-		r := RolesOf(role)
-		stored, err := r.Value()
-		var read Roles
-		if err != nil || read.Scan(stored) != nil || read != r {
-			t.Errorf("%s is stored as %v and read as %+v, %v", role, stored, read, err)
-		}
-		for _, other := range append([]string{""}, AllRoles...) {
-			if r.Has(other) != (other == role) {
-				t.Errorf("%s has %q: %t", role, other, r.Has(other))
+		for _, role := range append([]string{""}, AllRoles...) {
+			if is := role == Ops || role == Finance && want != "ops"; got.Has(role) != is || got.HasAny(role, "root") != is {
+				t.Errorf("%q has %q: %t", text, role, got.Has(role))
 			}
 		}
 	}
-	if err := new(Roles).Scan(7); err == nil {
-		t.Error("a number is read as roles")
+	for _, text := range []string{"", ",", "root", "ops,", "ops,root", "OPS", "ops finance"} {
+		if got, err := ParseRoles(text); !errors.Is(err, ErrRole) || got != "" {
+			t.Errorf("%q is read as %q, %v", text, got, err)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ type Gate string
 const (
 	GiveCode    Gate = "give_code"    // the second factor was not given in this session
 	SetPassword Gate = "set_password" // the password is a one-time one
-	SetSecond   Gate = "set_second"   // the role requires a second factor
+	SetSecond   Gate = "set_second"   // one of the roles requires a second factor
 )
 
 // gate returns what the session of the operator has to do first; second is when the second factor
@@ -39,7 +38,7 @@ func (s *Sessions) gate(op *Operator, second *int64) Gate {
 		return GiveCode
 	case op.MustChange:
 		return SetPassword
-	case op.TOTPSince == nil && slices.Contains(s.Second, op.Role):
+	case op.TOTPSince == nil && op.Roles.HasAny(s.Second...):
 		return SetSecond
 	}
 	return ""

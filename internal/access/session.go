@@ -32,7 +32,7 @@ type Sessions struct {
 	mac       *seal.MAC
 	idle, max time.Duration
 
-	Second []string // the roles that require a second factor
+	Second []string // roles that require a second factor
 }
 
 // NewSessions returns the sessions of the database. A session ends after idle without a

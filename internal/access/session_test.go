@@ -437,7 +437,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 			if role == "" || role == "root" || role == "order.view" {
 				want = false
 			}
-			if p.Allows(role, permission) != want {
+			if p.Allows(Roles(role), permission) != want {
 				t.Errorf("%q may %s: %t, want %t", role, permission, !want, want)
 			}
 		}

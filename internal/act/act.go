@@ -49,19 +49,11 @@ func (e *Denied) Error() string {
 type Actor struct {
 	Name   string        // as in the audit: "operator:li.hang", "token:grafana"
 	ID     int64         // operator's id; 0 = a service
-	Role   string        // operator's role
+	Roles  access.Roles  // operator's; unknown = a service
 	Token  *access.Token // service's token; nil = an operator
 	Remote string        // address that the call came from
 	// Merchants limits the actor to the subjects of these merchants; nil = all.
 	Merchants []int64
-}
-
-// Roles returns the operator's roles; those of a service are unknown.
-func (a Actor) Roles() access.Roles {
-	if a.Token != nil {
-		return access.Roles{}
-	}
-	return access.RolesOf(a.Role)
 }
 
 // Ref identifies a subject. Load decides which fields a Kind reads.

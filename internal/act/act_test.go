@@ -128,8 +128,8 @@ func (k *clerk) acts() []audit.Row {
 }
 
 var (
-	ops  = act.Actor{Name: "operator:li", Role: access.Ops, Remote: "10.0.0.1"}
-	lead = act.Actor{Name: "operator:wang", Role: access.Lead}
+	ops  = act.Actor{Name: "operator:li", Roles: access.Ops, Remote: "10.0.0.1"}
+	lead = act.Actor{Name: "operator:wang", Roles: access.Lead}
 )
 
 // wish returns a call that succeeds.
@@ -209,8 +209,8 @@ func TestWhatIsRefusedLeavesNothing(t *testing.T) {
 			change func(*act.Call)
 			want   func(error) bool
 		}{
-			"another role": {func(c *act.Call) { c.By.Role = access.Support }, denied(access.IgnoreExceptions, "", access.Ops)},
-			"no role":      {func(c *act.Call) { c.By.Role = "" }, denied(access.IgnoreExceptions, "", "")},
+			"another role": {func(c *act.Call) { c.By.Roles = access.Support }, denied(access.IgnoreExceptions, "", access.Ops)},
+			"no role":      {func(c *act.Call) { c.By.Roles = "" }, denied(access.IgnoreExceptions, "", "")},
 			"what needs more": {
 				func(c *act.Call) { c.Params = json.RawMessage(`{"name":"gold"}`) },
 				denied(access.ApproveSettings, "", access.Lead),

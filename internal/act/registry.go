@@ -122,7 +122,7 @@ func (r *Registry) allows(by Actor, k Kind) error {
 }
 
 func (r *Registry) has(by Actor, p access.Permission) error {
-	if by.Token != nil || !r.policy.Allows(by.Role, p) {
+	if by.Token != nil || !r.policy.Allows(by.Roles, p) {
 		return &Denied{Permission: p, Roles: r.policy.RolesWith(p)}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestARuleIsChangedByCompareAndSet(t *testing.T) {
 			Acts(d, func() ([]string, Style) { return targets, Style{Language: "en", Zone: time.UTC} })...)
 		run := func(name, id, params string, version int64) error {
 			_, err := acts.Run(t.Context(), act.Call{
-				Kind: name, By: act.Actor{Name: "operator:li", Role: access.Admin}, Ref: act.Ref{ID: id}, Params: json.RawMessage(params),
+				Kind: name, By: act.Actor{Name: "operator:li", Roles: access.Admin}, Ref: act.Ref{ID: id}, Params: json.RawMessage(params),
 				Reason: "as agreed on the phone", Version: version,
 			})
 			return err

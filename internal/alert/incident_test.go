@@ -90,7 +90,7 @@ func (in *incidents) messages() int {
 
 func (in *incidents) do(kind, params string) error {
 	_, err := in.acts.Run(in.Context(), act.Call{
-		Kind: kind, By: act.Actor{Name: "operator:li", Role: access.Ops}, Ref: act.Ref{Row: in.one().ID},
+		Kind: kind, By: act.Actor{Name: "operator:li", Roles: access.Ops}, Ref: act.Ref{Row: in.one().ID},
 		Params: []byte(params), Reason: "as agreed on the phone", Key: act.NewKey(),
 	})
 	return err

@@ -17,7 +17,7 @@ func TestPausedWorkWaitsAndAlerts(t *testing.T) {
 	run := func(kind, name string) {
 		t.Helper()
 		_, err := registry.Run(t.Context(), act.Call{
-			Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Ops},
+			Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Roles: access.Ops},
 			Ref: act.Ref{ID: name}, Reason: "the supplier migrates",
 		})
 		if err != nil {

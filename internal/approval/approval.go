@@ -134,7 +134,7 @@ func (a *Approval) madeBy(by act.Actor) bool { return by.ID != 0 && a.operator()
 // makerRoles returns the roles that the maker had when proposing. Only an operator has any.
 func (a *Approval) makerRoles() access.Roles {
 	if a.operator() == 0 {
-		return access.Roles{}
+		return ""
 	}
 	return a.MakerRole
 }

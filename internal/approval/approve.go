@@ -219,12 +219,12 @@ func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, decision, error)
 // mayDecide reports whether the actor's role may decide this. Errors: *RoleError.
 func (d *Desk) mayDecide(c deciding, a *Approval) error {
 	if a.SinglePerson || !a.Second { // a retry needs only the right to propose
-		if !d.has(c.By.Roles(), c.action.Permission) {
+		if !d.has(c.By.Roles, c.action.Permission) {
 			return &RoleError{Permission: c.action.Permission, Roles: d.o.Policy.RolesWith(c.action.Permission)}
 		}
 		return nil
 	}
-	return d.checks(c.action, a.makerRoles(), c.By.Roles(), c.said.Unverified || c.unverified(a))
+	return d.checks(c.action, a.makerRoles(), c.By.Roles, c.said.Unverified || c.unverified(a))
 }
 
 // bindsOperator reports whether a proposal holds only as long as its maker may propose it. What a
@@ -299,14 +299,17 @@ func (d *Desk) checker(c deciding, a *Approval, enabled map[int64]*access.Operat
 	case a.Second && !a.SinglePerson && (a.madeBy(c.By) || maker != nil && same(maker, checker)):
 		return ErrOwn
 	}
-	c.By.Role = checker.Role
+	c.By.Roles = checker.Roles
 	return d.mayDecide(c, a)
 }
 
 // maker checks that who proposed it still may. Errors: *RoleError.
 func (d *Desk) maker(c deciding, a *Approval, enabled map[int64]*access.Operator) error {
-	maker := enabled[a.operator()]
-	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, maker.Roles())); ok && a.bindsOperator(c.action) {
+	var now access.Roles // none if the maker is gone
+	if maker := enabled[a.operator()]; maker != nil {
+		now = maker.Roles
+	}
+	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, now)); ok && a.bindsOperator(c.action) {
 		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
 	}
 	return nil

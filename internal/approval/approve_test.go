@@ -222,7 +222,7 @@ func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
 	}
 	stale := h.yes(a, ops)
 	for _, role := range []string{access.Ops, access.Lead} { // current, and as of when the page was requested
-		stale.By.Role = role
+		stale.By.Roles = access.RolesOf(role)
 		if _, err := h.desk.Reject(t.Context(), stale); err == nil {
 			t.Errorf("rejected by one who may not approve, admitted as %s", role)
 		}
@@ -504,7 +504,7 @@ func TestTheSupplierIsQueriedAgain(t *testing.T) {
 			finance: {true, false}, lead: {true, false}, lead2: {true, true}, ops: {true, false}, admin: {false, false},
 		} {
 			if can, unverified := asks(by); can != want[0] || unverified != want[1] {
-				t.Errorf("%s is offered to query again: %t, and to approve nevertheless: %t", h.who(by).Role, can, unverified)
+				t.Errorf("%s is offered to query again: %t, and to approve nevertheless: %t", h.who(by).Roles, can, unverified)
 			}
 		}
 		ask := func(by int64) (*approval.Approval, error) {

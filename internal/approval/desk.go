@@ -94,7 +94,7 @@ func (d *Desk) Names() []string {
 func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 	offers := []Offer{}
 	for _, a := range d.actions {
-		if a.Object != object || by.Token != nil || d.mayPropose(a, &s, by.Roles()) != nil || a.fits(s) != nil {
+		if a.Object != object || by.Token != nil || d.mayPropose(a, &s, by.Roles) != nil || a.fits(s) != nil {
 			continue
 		}
 		o := a.form(func(f field.Field) bool { return a.Second.Takes == nil || a.Second.Takes(s, f.Name) })
@@ -174,7 +174,7 @@ func (d *Desk) person(by act.Actor, a decision) error {
 	if by.Token != nil || by.ID == 0 && !a.Second.Command {
 		return ErrPerson
 	}
-	if !d.has(by.Roles(), a.Permission) {
+	if !d.has(by.Roles, a.Permission) {
 		return &act.Denied{Permission: a.Permission, Roles: d.o.Policy.RolesWith(a.Permission)}
 	}
 	return nil
@@ -225,7 +225,7 @@ func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a decision, maker *acce
 ) (bool, error) {
 	all, err := access.Enabled(ctx, tx)
 	return slices.ContainsFunc(all, func(op access.Operator) bool {
-		return !same(maker, &op) && d.checks(a, roles, op.Roles(), unverified) == nil
+		return !same(maker, &op) && d.checks(a, roles, op.Roles, unverified) == nil
 	}), err
 }
 

@@ -192,7 +192,7 @@ func (h *house) who(id int64) act.Actor {
 	if err := h.db.Read.NewRaw("SELECT name, role FROM operators WHERE id = ?", id).Scan(h.Context(), &op); err != nil {
 		h.Fatal(err)
 	}
-	return act.Actor{Name: "operator:" + op.Name, ID: id, Role: op.Role, Remote: "10.0.0.1"}
+	return act.Actor{Name: "operator:" + op.Name, ID: id, Roles: access.Roles(op.Role), Remote: "10.0.0.1"}
 }
 
 // wish returns a valid proposal.

@@ -77,7 +77,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 			return &RoleError{Permission: action.Second.Approve, Roles: d.o.Policy.RolesWith(action.Second.Approve)}
 		}
 		repeated = !first || a.endedBy(v.By, to)
-		if err := may(a, action, by.Roles()); err != nil || repeated {
+		if err := may(a, action, by.Roles); err != nil || repeated {
 			return err
 		}
 		now := d.o.DB.Now()

@@ -63,7 +63,7 @@ func (d *Desk) Obstacle(by act.Actor, a *Approval, maker access.Roles) Obstacle 
 		return HasEnded
 	case a.madeBy(by):
 		return IsOwn
-	case !may.Approve && by.Roles().HasAny(may.Roles...):
+	case !may.Approve && by.Roles.HasAny(may.Roles...):
 		return MakerMayNot
 	case !may.Approve:
 		return OtherRole

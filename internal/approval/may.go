@@ -39,15 +39,15 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	switch {
 	case a.State == Waiting:
 		v.Approve = !own && holds && d.mayDecide(c, a) == nil
-		v.Reject = !own && d.has(by.Roles(), action.Second.Approve)
+		v.Reject = !own && d.has(by.Roles, action.Second.Approve)
 		v.Withdraw = own
 	case a.State == Failed && a.Tries < maxTries:
 		v.Again = (!own || a.SinglePerson || !a.Second) && holds && d.mayDecide(c, a) == nil
 	default:
 		return v
 	}
-	v.Unverified = (v.Approve || v.Again) && a.Second && !a.SinglePerson && !said.Unverified && a.Unclear() && by.Roles().Has(access.Lead)
-	v.Query = action.Second.Query != nil && (a.Unclear() || a.LiveContrary) && d.has(by.Roles(), access.QueryOrders)
+	v.Unverified = (v.Approve || v.Again) && a.Second && !a.SinglePerson && !said.Unverified && a.Unclear() && by.Roles.Has(access.Lead)
+	v.Query = action.Second.Query != nil && (a.Unclear() || a.LiveContrary) && d.has(by.Roles, access.QueryOrders)
 	return v
 }
 

@@ -120,7 +120,7 @@ func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err
 		return w, s, err
 	}
 	s = w.action.money(s, w.params)
-	if err = d.mayPropose(w.action, &s, p.By.Roles()); err != nil {
+	if err = d.mayPropose(w.action, &s, p.By.Roles); err != nil {
 		return w, s, err
 	}
 	return w, s, d.fits(ctx, d.o.DB.Read, w, s)
@@ -243,9 +243,9 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 	}
 	maker := people[w.By.ID]
 	if w.By.ID == 0 { // a command, see person
-		maker = &access.Operator{Name: w.By.Name, Role: w.By.Role}
+		maker = &access.Operator{Name: w.By.Name, Roles: w.By.Roles}
 	}
-	if !d.has(maker.Roles(), w.action.Permission) {
+	if maker == nil || !d.has(maker.Roles, w.action.Permission) {
 		return nil, &act.Denied{Permission: w.action.Permission, Roles: d.o.Policy.RolesWith(w.action.Permission)}
 	}
 	s, err := load(ctx, tx, w.action, w.ObjectID, w.By)
@@ -254,7 +254,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 		s = w.action.money(s, w.params)
 	}
 	if err == nil {
-		err = d.mayPropose(w.action, &s, maker.Roles())
+		err = d.mayPropose(w.action, &s, maker.Roles)
 	}
 	if err == nil {
 		err = d.fits(ctx, tx, w, s)
@@ -272,7 +272,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 	}
 	a.answered(w.live)
 	if w.By.ID != 0 {
-		a.MakerRole = maker.Roles()
+		a.MakerRole = maker.Roles
 	}
 	waits := a.Second && d.waits(w.action, s)
 	a.SinglePerson = a.Second && !waits
@@ -284,7 +284,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 		if err != nil {
 			return nil, err
 		}
-	} else if a.SinglePerson && w.said.Unverified && !maker.Roles().Has(access.Lead) {
+	} else if a.SinglePerson && w.said.Unverified && !maker.Roles.Has(access.Lead) {
 		return nil, &RoleError{Permission: w.action.Second.Approve, Roles: []string{access.Lead}}
 	}
 	if err := d.hold(ctx, tx, w.action, a, &s); err != nil {

@@ -86,7 +86,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 				h.exec("UPDATE operators SET disabled_at = 1 WHERE id = 16")
 				p.By = h.who(finance2)
 			}, denied},
-			"demoted by now": {func(p *approval.Proposal) { p.By = h.who(ops); p.By.Role = access.Lead }, denied},
+			"demoted by now": {func(p *approval.Proposal) { p.By = h.who(ops); p.By.Roles = access.Lead }, denied},
 			"a service": {func(p *approval.Proposal) {
 				p.By = act.Actor{Name: "token:x", Token: &access.Token{Scope: access.Control}}
 			}, is(approval.ErrPerson)},

@@ -19,7 +19,7 @@ func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.has(v.By.Roles(), access.QueryOrders) {
+	if !d.has(v.By.Roles, access.QueryOrders) {
 		return nil, &act.Denied{Permission: access.QueryOrders, Roles: d.o.Policy.RolesWith(access.QueryOrders)}
 	}
 	if action.Second.Query == nil {

@@ -216,7 +216,7 @@ func (b *Batches) May(by act.Actor, a *Action) error {
 		return nil
 	}
 	for _, p := range []access.Permission{access.ProposeBatches, a.Kind.Permission} {
-		if !b.o.Policy.Allows(by.Role, p) {
+		if !b.o.Policy.Allows(by.Roles, p) {
 			return &act.Denied{Permission: p, Roles: b.o.Policy.RolesWith(p)}
 		}
 	}

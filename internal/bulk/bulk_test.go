@@ -155,7 +155,7 @@ func (k *desk) rows(statuses ...notify.Status) (ids []int64) {
 }
 
 // li is an operator, as passed to the registry.
-var li = act.Actor{Name: "operator:li", ID: 7, Role: access.Ops}
+var li = act.Actor{Name: "operator:li", ID: 7, Roles: access.Ops}
 
 func (k *desk) propose(ids []int64) (*bulk.Batch, error) {
 	return k.Plan(k.Context(), bulk.Proposal{Action: "resend", Object: "delivery", By: li, Filter: "/notifications", IDs: ids})
@@ -354,7 +354,7 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 		if p.Planned.Count(send) != 2 {
 			t.Fatalf("of two that were picked: %+v", p)
 		}
-		if err := k.start(p, act.Actor{Name: "operator:wang", ID: 8, Role: access.Lead}); !errors.Is(err, bulk.ErrMaker) {
+		if err := k.start(p, act.Actor{Name: "operator:wang", ID: 8, Roles: access.Lead}); !errors.Is(err, bulk.ErrMaker) {
 			t.Errorf("by another operator: %v", err)
 		}
 		k.run(p)

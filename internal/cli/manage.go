@@ -68,7 +68,7 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 type operatorCmd struct {
 	Add struct {
 		Name          string `arg:""`
-		Role          string `required:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
+		Role          string `required:"" help:"One or more of viewer, support, ops, finance, lead, admin and auditor, separated by commas."`
 		PasswordStdin bool   `help:"Read the password from standard input instead of creating a one-time one."`
 	} `cmd:"" help:"Add a console user."`
 	List    struct{} `cmd:"" help:"List console users."`
@@ -90,8 +90,8 @@ type operatorCmd struct {
 	} `cmd:"" help:"Let a console user sign in at the provider instead of by password."`
 	Role struct {
 		Name string `arg:""`
-		Role string `arg:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
-	} `cmd:"" help:"Change the role of a console user."`
+		Role string `arg:"" help:"One or more of viewer, support, ops, finance, lead, admin and auditor, separated by commas."`
+	} `cmd:"" help:"Replace the roles of a console user."`
 	Token struct {
 		Name    string        `arg:""`
 		Expires time.Duration `default:"720h" help:"How long the token is valid."`
@@ -135,7 +135,7 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 	case "link":
 		err = o.link(ctx, c, operators)
 	case "role":
-		err = operators.SetRole(ctx, o.Role.Name, o.Role.Role)
+		err = operators.SetRoles(ctx, o.Role.Name, o.Role.Role)
 	case "token":
 		return o.token(ctx, access.NewPersonalTokens(d, keys), std.out)
 	default:
@@ -172,7 +172,7 @@ func listOperators(ctx context.Context, operators *access.Operators, out io.Writ
 	list, err := operators.List(ctx)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Role, moment(&l.CreatedAt), ended(l.DisabledAt, "disabled"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Roles, moment(&l.CreatedAt), ended(l.DisabledAt, "disabled"))
 	}
 	w.Flush()
 	return err

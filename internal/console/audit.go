@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/alert"
@@ -14,7 +15,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// RoleWord is the field of the acts of operators by the role that these have now.
+// RoleWord is the field of the acts of operators by the roles, one of which they have now.
 const RoleWord = "role"
 
 // ActList declares the list of acts. Its keys are numbers without gaps.
@@ -32,9 +33,7 @@ var ActList = list.New(list.Spec{
 		}},
 		{Word: "action", Column: "action", Indexed: true, Suggest: actions},
 		{Word: "id", Column: "object_id", Indexed: true},
-		{Word: RoleWord, Hidden: true, Values: access.AllRoles, Match: func(_ context.Context, _ list.Lookup, role string) (list.Match, error) {
-			return list.Match{Where: "au.actor IN (SELECT 'operator:' || op.name FROM operators AS op WHERE op.role = ?)", Args: []any{role}}, nil
-		}},
+		{Word: RoleWord, Hidden: true, Check: checkRoles, Match: matchRoles},
 	},
 })
 
@@ -44,6 +43,23 @@ func checkObject(name string) string {
 		return "use the name of a kind of object, such as order"
 	}
 	return ""
+}
+
+func checkRoles(text string) string {
+	if _, err := access.ParseRoles(text); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func matchRoles(_ context.Context, _ list.Lookup, text string) (m list.Match, err error) {
+	var any []string
+	roles, err := access.ParseRoles(text)
+	for _, role := range roles.Names() {
+		any, m.Args = append(any, "',' || op.role || ',' LIKE ?"), append(m.Args, "%,"+role+",%")
+	}
+	m.Where = "au.actor IN (SELECT 'operator:' || op.name FROM operators AS op WHERE " + strings.Join(any, " OR ") + ")"
+	return m, err
 }
 
 // distinct returns a query for the values of an indexed column of the audit, each read from the

@@ -127,7 +127,7 @@ func (k *office) person(name string) act.Actor {
 	if name == "lead2" {
 		role = access.Lead
 	}
-	return act.Actor{Name: "operator:" + name, ID: int64(100 + i), Role: role}
+	return act.Actor{Name: "operator:" + name, ID: int64(100 + i), Roles: access.RolesOf(role)}
 }
 
 // order creates an order of three pieces of tea with a status.

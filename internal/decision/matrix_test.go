@@ -140,7 +140,7 @@ func everyAction(t *testing.T, d *db.DB) {
 					if a.Needs != nil && c.amount != "" {
 						needs = access.ProposeMoney
 					}
-					if decidable() && policy.Allows(role, a.Permission) && policy.Allows(role, needs) {
+					if decidable() && policy.Allows(access.RolesOf(role), a.Permission) && policy.Allows(access.RolesOf(role), needs) {
 						makers = append(makers, role)
 						continue
 					}

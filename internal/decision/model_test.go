@@ -75,7 +75,7 @@ func (p *program) trade(trade string) string { return trade + "-" + p.o.OrderNo 
 // actor returns an operator with the current role, as a session has it.
 func (p *program) actor(name string) act.Actor {
 	a := p.person(name)
-	if err := p.DB.NewRaw("SELECT role FROM operators WHERE id = ?", a.ID).Scan(context.Background(), &a.Role); err != nil {
+	if err := p.DB.NewRaw("SELECT role FROM operators WHERE id = ?", a.ID).Scan(context.Background(), &a.Roles); err != nil {
 		p.t.Fatal(err)
 	}
 	return a

@@ -278,7 +278,7 @@ func TestWhoRedrivesMaySendMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, role := range access.AllRoles {
-		if policy.Allows(role, access.RedriveCompensations) && !policy.Allows(role, access.ResendMany) {
+		if policy.Allows(access.RolesOf(role), access.RedriveCompensations) && !policy.Allows(access.RolesOf(role), access.ResendMany) {
 			t.Errorf("%s may redrive, and not send many notifications", role)
 		}
 	}

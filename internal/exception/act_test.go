@@ -24,7 +24,7 @@ func (k desk) act(role, name, kind, params, amount string, version int64) error 
 	}
 	names := func(context.Context) ([]string, error) { return []string{"li"}, nil }
 	_, err = act.New(k.db, audit.New(k.db, sealtest.Ring(k, 1)), policy, Acts(k.db, names)...).Run(k.Context(), act.Call{
-		Kind: name, By: act.Actor{Name: "operator:li", Role: role}, Ref: act.Ref{Row: k.of(kind).ID},
+		Kind: name, By: act.Actor{Name: "operator:li", Roles: access.RolesOf(role)}, Ref: act.Ref{Row: k.of(kind).ID},
 		Params: json.RawMessage(params), Reason: "as agreed on the phone", Amount: amount, Version: version,
 	})
 	return err

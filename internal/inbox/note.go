@@ -70,7 +70,7 @@ func (n Notes) deliver(ctx context.Context, tx db.Tx, in act.Input, see access.P
 	}
 	ids := map[string]int64{}
 	for _, op := range people {
-		if n.Policy.Allows(op.Role, see) {
+		if n.Policy.Allows(op.Roles, see) {
 			ids[op.Name] = op.ID
 		}
 	}

@@ -120,7 +120,7 @@ func (k *resendFixture) exhausted(n int) (no, id string, deliveries []int64) {
 
 func (k *resendFixture) run(role string, ref act.Ref, how string) (act.Outcome, error) {
 	return k.acts.Run(k.Context(), act.Call{
-		Kind: notify.ResendAct, By: act.Actor{Name: "operator:li", Role: role}, Ref: ref,
+		Kind: notify.ResendAct, By: act.Actor{Name: "operator:li", Roles: access.RolesOf(role)}, Ref: ref,
 		Params: json.RawMessage(fmt.Sprintf(`{"how":%q}`, how)), Reason: "asked for by phone",
 	})
 }
@@ -310,7 +310,7 @@ func TestAnEndpointIsPingedAndEnabledByItsName(t *testing.T) {
 		k := newResendDesk(t, d)
 		run := func(name string, ref act.Ref) (act.Outcome, error) {
 			return k.acts.Run(t.Context(), act.Call{
-				Kind: name, By: act.Actor{Name: "operator:li", Role: access.Ops}, Ref: ref,
+				Kind: name, By: act.Actor{Name: "operator:li", Roles: access.Ops}, Ref: ref,
 				Reason: "asked for by phone",
 			})
 		}

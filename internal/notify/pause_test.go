@@ -52,7 +52,7 @@ func TestPausedNotificationsWaitOnAllNodes(t *testing.T) {
 		run := func(kind string) {
 			t.Helper()
 			_, err := registry.Run(t.Context(), act.Call{
-				Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Ops}, Ref: act.Ref{ID: pause.Notifications},
+				Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Roles: access.Ops}, Ref: act.Ref{ID: pause.Notifications},
 				Reason: "they asked us to wait",
 			})
 			if err == nil {

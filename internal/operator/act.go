@@ -28,7 +28,7 @@ const (
 
 // role is what InviteAct and RoleAct give.
 type role struct {
-	Role string `json:"role" required:"true" choices:"viewer|support|ops|finance|lead|admin|auditor" doc:"What the operator may do."`
+	Role string `json:"role" required:"true" max:"500" doc:"The operator's roles, separated by commas."`
 }
 
 // Kinds returns the acts on the operator named by Ref.ID. InviteAct and ResetAct return an
@@ -51,7 +51,7 @@ func Kinds(o *access.Operators) []act.Kind {
 			if err != nil {
 				return act.Outcome{}, err
 			}
-			return act.Outcome{Details: map[string]any{"role": row.Role}}, nil
+			return act.Outcome{Details: map[string]any{"role": row.Roles}}, nil
 		})
 	}
 	ending := func(name string, end func(context.Context, db.Tx, *access.Operator) error) act.Kind {
@@ -81,8 +81,8 @@ func Kinds(o *access.Operators) []act.Kind {
 				return act.Outcome{}, err
 			}
 			r := in.Params.(role).Role
-			_, err = o.SetRoleTx(ctx, tx, name, r)
-			return act.Outcome{Details: map[string]any{"role": r, "was": was.Role}}, err
+			_, err = o.SetRolesTx(ctx, tx, name, r)
+			return act.Outcome{Details: map[string]any{"role": r, "was": was.Roles}}, err
 		}),
 		changing(DisableAct, o.DisableTx), changing(EnableAct, o.EnableTx),
 		kind(ResetAct, act.Params{}, func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {

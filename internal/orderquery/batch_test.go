@@ -46,7 +46,7 @@ func (f *fixture) batches(down bool) *bulk.Batches {
 // run plans a batch over orders, and runs it to its end.
 func (f *fixture) run(b *bulk.Batches, action string, ids []int64) *bulk.Batch {
 	f.t.Helper()
-	ctx, lead := context.Background(), act.Actor{Name: "operator:zhou", ID: 3, Role: access.Lead}
+	ctx, lead := context.Background(), act.Actor{Name: "operator:zhou", ID: 3, Roles: access.Lead}
 	x, err := b.Plan(ctx, bulk.Proposal{Action: action, Object: "order", By: lead, IDs: ids})
 	if err != nil {
 		f.t.Fatal(err)
@@ -125,7 +125,7 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 func TestABatchThatClosesStopsWhereOrdersArePaidMeanwhile(t *testing.T) {
 	t.Parallel()
 	each(t, func(f *fixture) {
-		b, lead := f.batches(false), act.Actor{Name: "operator:zhou", ID: 3, Role: access.Lead}
+		b, lead := f.batches(false), act.Actor{Name: "operator:zhou", ID: 3, Roles: access.Lead}
 		var ids []int64
 		var orders []*order.Order
 		for range 30 {

@@ -24,7 +24,7 @@ func TestAPauseHoldsOnEveryNodeUntilItIsResumed(t *testing.T) {
 		registry := act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, here.Acts()...)
 		run := func(kind, name, role, reason string) error {
 			_, err := registry.Run(t.Context(), act.Call{
-				Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: role},
+				Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Roles: access.RolesOf(role)},
 				Ref: act.Ref{ID: name}, Reason: reason,
 			})
 			return err

@@ -226,7 +226,7 @@ func (v *Views) may(by act.Actor, row *View, share bool) error {
 		return act.ErrNotFound
 	}
 	for _, p := range []access.Permission{l.Permission, access.ShareViews} {
-		if (p == l.Permission || share) && !v.Policy.Allows(by.Role, p) {
+		if (p == l.Permission || share) && !v.Policy.Allows(by.Roles, p) {
 			return &act.Denied{Permission: p, Roles: v.Policy.RolesWith(p)}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/inbox"
 	"backstop/internal/list"
@@ -29,17 +30,17 @@ const (
 
 // watched is one alert, with what it depends on.
 type watched struct {
-	ViewID     int64  `bun:"view_id"`
-	OperatorID int64  `bun:"operator_id"`
-	Newest     int64  `bun:"newest"`
-	EmptySince *int64 `bun:"empty_since"`
-	NotifiedAt int64  `bun:"notified_at"`
-	OwnerID    int64  `bun:"owner_id"`
-	Shared     bool   `bun:"shared"`
-	List       string `bun:"list"`
-	Name       string `bun:"name"`
-	Query      string `bun:"query"`
-	Role       string `bun:"role"`
+	ViewID     int64        `bun:"view_id"`
+	OperatorID int64        `bun:"operator_id"`
+	Newest     int64        `bun:"newest"`
+	EmptySince *int64       `bun:"empty_since"`
+	NotifiedAt int64        `bun:"notified_at"`
+	OwnerID    int64        `bun:"owner_id"`
+	Shared     bool         `bun:"shared"`
+	List       string       `bun:"list"`
+	Name       string       `bun:"name"`
+	Query      string       `bun:"query"`
+	Roles      access.Roles `bun:"role"`
 }
 
 // Watch puts messages about views in which rows appeared into the inboxes of those who are
@@ -74,7 +75,7 @@ func (v *Views) look(ctx context.Context, w watched) error {
 	ctx, cancel := context.WithTimeout(ctx, watchTime)
 	defer cancel()
 	l, ok := v.Lists[w.List]
-	if !ok || !v.Policy.Allows(w.Role, l.Permission) || w.OwnerID != w.OperatorID && !w.Shared || !l.Alerts() {
+	if !ok || !v.Policy.Allows(w.Roles, l.Permission) || w.OwnerID != w.OperatorID && !w.Shared || !l.Alerts() {
 		return nil
 	}
 	q, ok := l.parse(w.Query)

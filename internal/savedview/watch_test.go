@@ -42,7 +42,7 @@ func open(t *testing.T, d *db.DB) *harness {
 		v: &Views{DB: d, Policy: policy, Lists: map[string]List{"cases": {Spec: cases, Permission: access.ViewExceptions}}},
 	}
 	h.acts = act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, h.v.Kinds()...)
-	h.by = act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Support}
+	h.by = act.Actor{Name: "operator:li.hang", ID: 1, Roles: access.Support}
 	for i, name := range []string{"li.hang", "wang.min"} {
 		h.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, 'support', '', FALSE, 0, 0)", i+1, name)
 	}
@@ -251,7 +251,7 @@ func TestTheLimitOfSharedViewsHoldsForConcurrentSaves(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		for i := range 8 {
-			by := act.Actor{Name: fmt.Sprint("operator:p", i), ID: int64(10 + i), Role: access.Support}
+			by := act.Actor{Name: fmt.Sprint("operator:p", i), ID: int64(10 + i), Roles: access.Support}
 			h.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, 'support', '', FALSE, 0, 0)", by.ID, fmt.Sprint("p", i))
 			all.Go(func() {
 				_, err := h.acts.Run(context.Background(),

@@ -178,7 +178,7 @@ func (p *Provider) person(f Flow, id *oidc.IDToken, all claims) (*Person, error)
 		return nil, fmt.Errorf("%w: its subject has no or too many characters", ErrToken)
 	}
 	who := &Person{Identity: access.Identity{
-		Issuer: p.o.Issuer, Subject: id.Subject, Name: all.name(), Role: p.role(all.texts(p.o.GroupsClaim)),
+		Issuer: p.o.Issuer, Subject: id.Subject, Name: all.name(), Roles: p.roles(all.texts(p.o.GroupsClaim)),
 	}}
 	now := p.o.Now()
 	at := all.time("auth_time")
@@ -211,12 +211,13 @@ func (c claims) name() string {
 	return ""
 }
 
-// role returns the role of the first group of the setting that the person is in; "" = none.
-func (p *Provider) role(groups []string) string {
+// roles returns those of all groups of the setting that the person is in; "" = none.
+func (p *Provider) roles(groups []string) access.Roles {
+	var names []string
 	for _, x := range p.o.Roles {
 		if slices.Contains(groups, x.Group) {
-			return x.Role
+			names = append(names, x.Role)
 		}
 	}
-	return ""
+	return access.RolesOf(names...)
 }

@@ -40,7 +40,7 @@ type Options struct {
 	Secret           config.Secret     // of the client; not set = it has none
 	Redirect         string            // our URL to which the provider sends the browser back
 	GroupsClaim      string            // of a token: the groups of the person
-	Roles            config.GroupRoles // the first one that fits counts
+	Roles            config.GroupRoles // of the groups
 	Allow            []netip.Prefix    // non-public ranges in which the provider may be
 	Now              func() time.Time
 }

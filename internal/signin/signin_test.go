@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/config"
 	"backstop/internal/signin"
 	"backstop/internal/signin/signintest"
@@ -55,7 +56,7 @@ func TestSigningInAtTheProvider(t *testing.T) {
 	for _, inToken := range []bool{false, true} { // of the userinfo, of the ID token
 		there.Set(true, inToken)
 		who, err := signIn(t, there, here, false)
-		if err != nil || who.Issuer != there.URL || who.Subject != "s-1" || who.Name != "li.hang" || who.Role != "lead" || who.At == nil {
+		if err != nil || who.Issuer != there.URL || who.Subject != "s-1" || who.Name != "li.hang" || who.Roles != access.RolesOf(access.Lead, access.Ops) || who.At == nil {
 			t.Errorf("%+v, %v", who, err)
 		}
 	}
@@ -66,7 +67,7 @@ func TestSigningInAtTheProvider(t *testing.T) {
 		t.Errorf("the discovery document was read %d times", n)
 	}
 	there.Add(signintest.User{Subject: "s-1", Name: "Li.Hang@example.com", Groups: []string{"others", "lead"}})
-	if who, err := signIn(t, there, here, false); err != nil || who.Role != "" {
+	if who, err := signIn(t, there, here, false); err != nil || who.Roles != "" {
 		t.Errorf("without a group of ours: %+v, %v", who, err)
 	}
 	there.Rotate(t)

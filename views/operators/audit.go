@@ -21,7 +21,7 @@ type AuditData struct {
 	// there are more rows than were counted.
 	Acts, Actors         []list.Group
 	MoreActs, MoreActors bool
-	OfRole               bool // only what the operators with the viewer's role did
+	OfRole               bool // only what the operators with one of the viewer's roles did
 	// Checked says that the chain of Length rows was checked: the first wrong row is Broken, and
 	// KeyNeeded the first whose key is not here; 0 = none.
 	Checked                   bool

@@ -157,7 +157,7 @@ func Audit(p *ui.Page, l ui.List, a AuditData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var5 string
-				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tAuditOfRole, p.RoleName()))
+				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tAuditOfRole, p.OwnRoles()))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/operators/audit.templ`, Line: 39, Col: 52}
 				}

@@ -95,7 +95,7 @@ var PersonColumns = []ui.Column[Person]{
 		return ui.Cell{Text: x.Name, Href: personPath(x.Name)}
 	}).As("strong nowrap"),
 	ui.Col("role", text.Role, ui.TextKind, func(p *ui.Page, x Person) ui.Cell {
-		return ui.Cell{Text: x.Role, Show: p.Roles([]string{x.Role})}
+		return ui.Cell{Text: string(x.Roles), Show: p.RoleNames(x.Roles.Names())}
 	}),
 	ui.Col("state", text.State, ui.StateKind, func(p *ui.Page, x Person) ui.Cell { return ui.Cell{State: stateOf(p, x.Operator)} }),
 	ui.WordCol("second", text.SecondFactor, secondOf),
@@ -146,23 +146,22 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/operators", Label: text.Operators}, Title: x.Name, State: stateOf(p, x.Operator),
 		Notices: []templ.Component{panel.Did(p, x.Did), inviteLink(p, x.Link)},
-		About:   []ui.Fact{ui.TextFact(text.Text{}, "", p.Roles([]string{x.Role}))},
+		About:   []ui.Fact{ui.TextFact(text.Text{}, "", p.RoleNames(x.Roles.Names()))},
 		Main: []templ.Component{
-			ui.Facts(
-				p, "person-title", text.Operator,
-				ui.TextFact(text.Role, "strong", p.Roles([]string{x.Role})+" · "+p.T(wording.RoleDoes[x.Role])),
+			ui.Facts(p, "person-title", text.Operator, append(
+				rolesOf(p, x.Roles),
 				ui.TextFact(tSignsInAt, "", x.Issuer).If(x.Issuer != ""),
 				ui.TextFact(text.SecondFactor, "", secondOf(p, x.Person)),
 				ui.TimeFact(tLastSignIn, x.SignedInAt), ui.TimeFact(text.Created, &x.CreatedAt), ui.TimeFact(tDisabledAt, x.DisabledAt),
 				ui.TimeFact(tLinkUntil, x.PasswordExpiresAt).If(x.MustChange && on),
 				ui.LinkFact(tDidWhat, p.T(text.Audit), templ.URL("/audit?actor="+url.QueryEscape(x.Name))),
-			),
+			)...),
 			ui.TablePanel(p, "sessions-title", sessionTexts, sessionColumns, x.Sessions),
 			ui.TablePanel(p, "tokens-title", tokenTexts, tokenColumns, x.Tokens),
 		},
 		Side: []templ.Component{
 			ui.If(x.Self, ui.Notice(p, "info", p.T(tOwnAccess))),
-			act(on && own && !x.Self, "role", "role", tChangeRole, tChangeRoleHow, roleField(p, "role-of", x.Role)),
+			act(on && own && !x.Self, "role", "role", tChangeRoles, tChangeRolesHow, roleField(p, x.Roles)),
 			act(on && own && !x.Self, "reset", "reset", tResetPassword, tResetHow),
 			act(x.TOTPSince != nil && !x.Self, "second", "reset_second", tResetSecond, tResetSecHow),
 			act(len(x.Sessions) > 0 && !x.Self, "sessions", "end_sessions", tEndSessions, tEndSessionsHow),
@@ -171,6 +170,13 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 			act(!on, "enable", "enable", tEnable, tEnableHow),
 		},
 	})
+}
+
+func rolesOf(p *ui.Page, roles access.Roles) (facts []ui.Fact) {
+	for _, role := range roles.Names() {
+		facts = append(facts, ui.TextFact(text.Role, "strong", p.T(ui.RoleText(role))+" · "+p.T(wording.RoleDoes[role])))
+	}
+	return facts
 }
 
 // RoleRow is one permission, with the roles that have it.
@@ -211,10 +217,10 @@ var (
 	tDidWhat    = text.Text{ZH: "操作记录", EN: "Activity"}
 	tOwnAccess  = text.Text{
 		ZH: "这是您自己：角色和停用由另一位管理员处理，密码和登录在“我的设置”里。",
-		EN: "This is you: another admin changes your role or disables you; password and sessions are in your own settings.",
+		EN: "This is you: another admin changes your roles or disables you; password and sessions are in your own settings.",
 	}
-	tChangeRole     = text.Text{ZH: "更改角色", EN: "Change the role"}
-	tChangeRoleHow  = text.Text{ZH: "从下一次请求起生效。", EN: "Takes effect with the next request."}
+	tChangeRoles    = text.Text{ZH: "更改角色", EN: "Change the roles"}
+	tChangeRolesHow = text.Text{ZH: "从下一次请求起生效。", EN: "Takes effect with the next request."}
 	tResetPassword  = text.Text{ZH: "重置密码", EN: "Reset the password"}
 	tResetHow       = text.Text{ZH: "旧密码和登录立即失效；新密码通过一次性链接设置。", EN: "The password and all sessions end at once; a new one is set by a link, once."}
 	tEndSessions    = text.Text{ZH: "结束登录", EN: "End the sessions"}
@@ -224,7 +230,7 @@ var (
 	tDisable        = text.Text{ZH: "停用", EN: "Disable"}
 	tDisableHow     = text.Text{ZH: "登录、令牌和邀请链接立即失效；可以再启用。", EN: "Sessions, tokens and invitations end at once. It can be enabled again."}
 	tEnable         = text.Text{ZH: "启用", EN: "Enable"}
-	tEnableHow      = text.Text{ZH: "恢复原来的角色和密码。", EN: "With the role and the password of before."}
+	tEnableHow      = text.Text{ZH: "恢复原来的角色和密码。", EN: "With the roles and the password of before."}
 	tPermission     = text.Text{ZH: "权限", EN: "Permission"}
 	tPeopleHow      = text.Text{ZH: "谁能登录，能做什么。", EN: "Who can sign in, and what each may do."}
 	tInvite         = text.Text{ZH: "邀请", EN: "Invite"}

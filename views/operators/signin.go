@@ -3,6 +3,7 @@ package operators
 import (
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/text"
 	"backstop/views/ui"
 )
@@ -87,8 +88,9 @@ var Problems = map[Problem]struct {
 
 // Invited is what the page of an invitation shows.
 type Invited struct {
-	Name, Role, Token string
-	Problem           Problem
+	Name, Token string
+	Roles       access.Roles
+	Problem     Problem
 }
 
 // Login is what the page for signing in shows.

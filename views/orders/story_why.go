@@ -47,7 +47,7 @@ func whyTexts(p *ui.Page, s StoryData) (what, then string) {
 		what, then = exceptionText(p, s.Order, w.Exception)
 		if a := w.Proposal; a != nil {
 			then = p.T(tWhyProposed, p.T(wording.Action(a.Action)), wording.Actor(p, a.MakerName),
-				p.Roles(s.Approvers(&a.Approval)), p.Full(a.ExpiresAt))
+				p.RoleNames(s.Approvers(&a.Approval)), p.Full(a.ExpiresAt))
 		}
 		return what, then
 	case console.WhyDead:

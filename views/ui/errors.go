@@ -137,7 +137,7 @@ func (e Failure) title(p *Page) string {
 		first, size := utf8.DecodeRuneInString(said)
 		return string(unicode.ToUpper(first)) + said[size:]
 	case e.Kind == Forbidden:
-		return p.T(t, p.RoleName())
+		return p.T(t, p.OwnRoles())
 	case ok:
 		return p.T(t)
 	}
@@ -150,7 +150,7 @@ func (e Failure) about(p *Page) string {
 	case e.Kind == LiveSays:
 		return p.T(tErrAnswer, p.T(TextFor(SaidTexts, e.Answer)))
 	case len(e.Roles) > 0:
-		return p.T(tErrRoles, p.Roles(e.Roles))
+		return p.T(tErrRoles, p.RoleNames(e.Roles))
 	case e.Kind == BadForm || e.Kind == Said:
 		if label, ok := fieldWords[e.Field]; ok {
 			return p.T(tErrField, p.T(label))
@@ -187,11 +187,11 @@ var roleWords = map[string]text.Text{
 // RoleText names a role.
 func RoleText(role string) text.Text { return TextFor(roleWords, role) }
 
-// RoleName names the role of who is signed in.
-func (p *Page) RoleName() string { return p.Roles([]string{p.Role}) }
+// OwnRoles names the roles of who is signed in.
+func (p *Page) OwnRoles() string { return p.RoleNames(p.Roles.Names()) }
 
-// Roles names roles in the user's language.
-func (p *Page) Roles(names []string) string {
+// RoleNames names roles in the user's language.
+func (p *Page) RoleNames(names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {
 		all[i] = p.T(RoleText(name))

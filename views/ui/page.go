@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 
@@ -25,7 +26,7 @@ type Page struct {
 	Path     string // of this page with its query, to come back to
 	User     string // empty = nobody is signed in
 	UserID   int64  // of the operator; 0 = nobody is signed in
-	Role     string
+	Roles    access.Roles
 	Unread   Unread     // messages in the operator's inbox
 	Menu     []MenuItem // what the person may open
 	Names    Names      // of merchants and suppliers; nil = they are shown by code

@@ -156,9 +156,9 @@ func (a ApprovalData) next(p *ui.Page) (next []string) {
 	switch {
 	case a.State != approval.Waiting || a.May.Approve:
 	case a.MakerName == p.User:
-		next = append(next, p.T(tOwnProposal, p.Roles(a.May.Roles)))
+		next = append(next, p.T(tOwnProposal, p.RoleNames(a.May.Roles)))
 	default:
-		next = append(next, p.T(tWhoApproves, p.Roles(a.May.Roles)))
+		next = append(next, p.T(tWhoApproves, p.RoleNames(a.May.Roles)))
 	}
 	return next
 }

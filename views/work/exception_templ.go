@@ -704,7 +704,7 @@ func exceptionForms(p *ui.Page, x ExceptionData) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if p.Decisions == nil && x.open() && x.State != "proposed" && exception.CarriesMoney(x.Kind) {
-			templ_7745c5c3_Err = ui.Notice(p, "info", p.T(tOnlyRoles, p.Roles(x.MayDecide))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Notice(p, "info", p.T(tOnlyRoles, p.RoleNames(x.MayDecide))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

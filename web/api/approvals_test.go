@@ -63,7 +63,7 @@ func (h *harness) person(t *testing.T, name, role string) (act.Actor, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return act.Actor{Name: "operator:" + name, ID: id, Role: role}, key
+	return act.Actor{Name: "operator:" + name, ID: id, Roles: access.RolesOf(role)}, key
 }
 
 func TestPeopleDecideByTheirOwnTokens(t *testing.T) {

@@ -31,7 +31,7 @@ func mayApprove(a act.Kind, policy *access.Policy, by maker, checker string) boo
 	switch {
 	case by.kind == "service", by.kind == "operator" && by.id == 0 && !settings:
 		return false
-	case by.kind == "operator" && by.id != 0 && !policy.Allows(by.now, a.Permission):
+	case by.kind == "operator" && by.id != 0 && !policy.Allows(access.RolesOf(by.now), a.Permission):
 		return false
 	case checker == access.Lead:
 		return true
@@ -94,19 +94,19 @@ func TestWhoMayApproveIsAsTheContractSays(t *testing.T) {
 				Action: a.Name, Object: a.Object, Params: json.RawMessage("{}"), Maker: by.id, MakerKind: by.kind,
 				MakerRole: access.RolesOf(by.role), Second: true, State: approval.Waiting,
 			}
-			checkers := []act.Actor{{Name: "token:x", Token: &access.Token{Scope: access.Control}}, {Name: "command", Role: access.Lead}}
+			checkers := []act.Actor{{Name: "token:x", Token: &access.Token{Scope: access.Control}}, {Name: "command", Roles: access.Lead}}
 			for i, role := range append([]string{"", "root"}, access.AllRoles...) {
-				checkers = append(checkers, act.Actor{Name: "operator:x", ID: int64(5000 + i), Role: role})
+				checkers = append(checkers, act.Actor{Name: "operator:x", ID: int64(5000 + i), Roles: access.RolesOf(role)})
 			}
 			if by.kind == "operator" && by.id != 0 {
-				checkers = append(checkers, act.Actor{Name: "operator:self", ID: by.id, Role: access.Lead})
+				checkers = append(checkers, act.Actor{Name: "operator:self", ID: by.id, Roles: access.Lead})
 			}
 			for _, checker := range checkers {
 				self := checker.ID == by.id && by.kind == "operator"
-				want := checker.ID != 0 && !self && by.kind != "" && mayApprove(a, h.Policy, by, checker.Role)
+				want := checker.ID != 0 && !self && by.kind != "" && mayApprove(a, h.Policy, by, string(checker.Roles))
 				got := h.Approvals.May(checker, row, access.RolesOf(by.now))
 				if got.Approve != want {
-					t.Errorf("%s of %s that %s proposed, by %q of role %q: offered %t", a.Name, a.Object, by.name, checker.Name, checker.Role, got.Approve)
+					t.Errorf("%s of %s that %s proposed, by %q of role %q: offered %t", a.Name, a.Object, by.name, checker.Name, checker.Roles, got.Approve)
 				}
 				if got.Unverified || got.Query {
 					t.Errorf("%s: a supplier's answer is overruled that nobody asked for", a.Name)

@@ -159,7 +159,7 @@ func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error
 		v.Compensations = append(v.Compensations, viewCompensation(i))
 	}
 	if by.Token == nil {
-		v.Actions = append(v.Actions, s.atOnce(subject, items, func(p access.Permission) bool { return s.Policy.Allows(by.Role, p) })...)
+		v.Actions = append(v.Actions, s.atOnce(subject, items, func(p access.Permission) bool { return s.Policy.Allows(by.Roles, p) })...)
 	}
 	return v, nil
 }

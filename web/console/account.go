@@ -131,7 +131,7 @@ func (s *handlers) firstVisit(c *fiber.Ctx, op *access.Operator) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 1 && s.Policy.Allows(op.Role, access.ManageOperators) {
+	if len(all) == 1 && s.Policy.Allows(op.Roles, access.ManageOperators) {
 		return c.Redirect("/operators?first=1", http.StatusSeeOther)
 	}
 	return c.Redirect("/", http.StatusSeeOther)

@@ -32,7 +32,7 @@ func (s *handlers) accountsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[ledger.Account]{
 		spec: console.AccountList, always: true, read: s.Console.Accounts, columns: funds.AccountColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, _ []ledger.Account) (templ.Component, error) {
-			d := funds.AccountsData{CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney), Key: act.NewKey()}
+			d := funds.AccountsData{CanPropose: s.Policy.Allows(p.Roles, access.ProposeMoney), Key: act.NewKey()}
 			part, kind, currency := l.Values.Get("part"), l.Values.Get("kind"), l.Values.Get("currency")
 			if part != "" && len(l.Values) == 1 {
 				parts, err := s.Console.Funds(ctx)
@@ -111,7 +111,7 @@ func (s *handlers) linesPage(c *fiber.Ctx) error {
 		within: func(q list.Query) list.Query { return q.With("account", strconv.FormatInt(a.ID, 10)) },
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.AccountLine) (templ.Component, error) {
 			return funds.Lines(p, l, funds.LinesData{
-				Account: a, CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney),
+				Account: a, CanPropose: s.Policy.Allows(p.Roles, access.ProposeMoney),
 				Key: act.NewKey(),
 			}), nil
 		},

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -95,8 +96,9 @@ func formParams(c *fiber.Ctx, prefix string, fields []field.Field, money func() 
 				return nil, web.Invalid(name, tWholeNumber)
 			}
 			values[f.Name] = n
-		default:
-			values[f.Name] = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+		default: // of several checkboxes, what is checked
+			all := bytes.Join(c.Request().PostArgs().PeekMulti(name), []byte(","))
+			values[f.Name] = strings.TrimSpace(strings.ReplaceAll(string(all), "\r\n", "\n"))
 		}
 	}
 	raw, err := json.Marshal(values)

@@ -136,7 +136,7 @@ func TestEveryRoleComesInWhereItsPolicySays(t *testing.T) {
 			} else {
 				got = h.Page(t, cookie, path)
 			}
-			allowed := policy.Allows(role, r.Permission)
+			allowed := policy.Allows(access.RolesOf(role), r.Permission)
 			if (got.Status != http.StatusForbidden) != allowed {
 				t.Errorf("%s %s as %s: %d, allowed %t", r.Method, r.Path, role, got.Status, allowed)
 			}

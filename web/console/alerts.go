@@ -50,7 +50,7 @@ func ruleName(c *fiber.Ctx) (string, error) {
 
 // alertsData reads what the page shows besides its list.
 func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string) (v work.AlertsData, err error) {
-	role := web.Operator(c).Role
+	role := web.Operator(c).Roles
 	v = work.AlertsData{
 		CanTest: s.Policy.Allows(role, access.TestAlerts), CanConfigure: s.Policy.Allows(role, access.ConfigureAlerts),
 		FormKey: act.NewKey(),

@@ -47,7 +47,7 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 
 // decides reports whether the viewer of a page may decide a proposal now.
 func (s *handlers) decides(p *ui.Page) func(*console.Approval) bool {
-	by := act.Actor{ID: p.UserID, Role: p.Role}
+	by := act.Actor{ID: p.UserID, Roles: p.Roles}
 	return func(a *console.Approval) bool { return s.Approvals.May(by, &a.Approval, a.MakerNow).Approve }
 }
 

@@ -115,7 +115,7 @@ func (s *handlers) incidentPage(c *fiber.Ctx) error {
 	}
 	data := overview.IncidentData{
 		IncidentDetail: x, Key: act.NewKey(),
-		CanHandle: s.Policy.Allows(web.Operator(c).Role, access.HandleAlerts),
+		CanHandle: s.Policy.Allows(web.Operator(c).Roles, access.HandleAlerts),
 	}
 	if data.Did, err = s.done(c, alert.IncidentObject, strconv.FormatInt(id, 10)); err != nil {
 		return err

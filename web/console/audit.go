@@ -17,17 +17,17 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// auditPage lists the audit, or what the operators with the viewer's role did; with ?check=1 it also
+// auditPage lists the audit, or what the operators with one of the viewer's roles did; with ?check=1 it also
 // verifies the chain.
 func (s *handlers) auditPage(c *fiber.Ctx) error {
-	role := web.Operator(c).Role
-	data := operators.AuditData{OfRole: !s.Policy.Allows(role, access.ViewAudit)}
+	roles := web.Operator(c).Roles
+	data := operators.AuditData{OfRole: !s.Policy.Allows(roles, access.ViewAudit)}
 	data.Checked = c.Query("check") == "1" && !data.OfRole
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
 		spec: console.ActList, always: true, columns: operators.ActColumns,
 		within: func(q list.Query) list.Query {
 			if data.OfRole {
-				q = q.With(console.RoleWord, role)
+				q = q.With(console.RoleWord, string(roles))
 			}
 			return q
 		},

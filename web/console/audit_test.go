@@ -69,9 +69,21 @@ func TestOpsReadsTheAuditOfOps(t *testing.T) {
 	if body := h.Page(t, lead, "/audit?lang=en").Body; !strings.Contains(body, "the.ops") || !strings.Contains(body, "the.lead") {
 		t.Error("a lead does not see all of the audit")
 	}
+	finance := ""
 	for _, role := range []string{access.Viewer, access.Support, access.Finance} {
-		if got := h.Page(t, h.SignIn(t, role), "/audit"); got.Status != http.StatusForbidden {
+		finance = h.SignIn(t, role)
+		if got := h.Page(t, finance, "/audit"); got.Status != http.StatusForbidden {
 			t.Errorf("%s: %d", role, got.Status)
 		}
+	}
+	// Who shares one of several roles.
+	if _, err := h.DB.NewRaw("UPDATE operators SET role = 'finance,ops' WHERE name = 'the.finance'").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if body := h.Page(t, ops, "/audit?lang=en").Body; !strings.Contains(body, "the.finance") || strings.Contains(body, "the.lead") {
+		t.Error("ops does not see what somebody did who is ops too, or sees others")
+	}
+	if got := h.Page(t, finance, "/audit?lang=en"); !strings.Contains(got.Body, "the.ops") {
+		t.Errorf("who is ops too does not see what ops did: %d", got.Status)
 	}
 }

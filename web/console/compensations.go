@@ -33,8 +33,8 @@ func (s *handlers) compensations(did *audit.Row) listPage[console.Compensation] 
 	return listPage[console.Compensation]{
 		spec: console.CompensationList, always: true, read: s.Console.Compensations, columns: work.CompensationColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, _ []console.Compensation) (templ.Component, error) {
-			data := work.CompensationsData{CanRedrive: s.Policy.Allows(p.Role, access.RedriveCompensations), Key: act.NewKey(), Done: did}
-			data.Actions = s.Batches.Actions(act.Actor{Role: p.Role}, compensation.ActObject)
+			data := work.CompensationsData{CanRedrive: s.Policy.Allows(p.Roles, access.RedriveCompensations), Key: act.NewKey(), Done: did}
+			data.Actions = s.Batches.Actions(act.Actor{Roles: p.Roles}, compensation.ActObject)
 			var err error
 			if l.First {
 				data.Groups, data.Cut, err = s.Console.CompensationGroups(ctx, compensation.Dead)
@@ -103,7 +103,7 @@ func (s *handlers) compensationPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	role := web.Operator(c).Role
+	role := web.Operator(c).Roles
 	return s.Render(c, http.StatusOK, work.CompensationPage(s.Page(c), work.CompensationData{
 		CompensationDetail: x, Key: act.NewKey(), Saved: did != nil,
 		CanRun: s.Policy.Allows(role, access.RunCompensations), CanCancel: s.Policy.Allows(role, access.CancelCompensations),

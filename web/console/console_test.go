@@ -201,7 +201,7 @@ func (h *harness) details(t *testing.T) []namedPage {
 		t.Fatal(err)
 	}
 	plan, err := h.Batches.Plan(t.Context(), bulk.Proposal{
-		Action: "resend", Object: "delivery", By: act.Actor{Name: "operator:wang.min", Role: access.Ops}, Filter: "/notifications",
+		Action: "resend", Object: "delivery", By: act.Actor{Name: "operator:wang.min", Roles: access.Ops}, Filter: "/notifications",
 		IDs: ids,
 	})
 	if err != nil {
@@ -368,7 +368,7 @@ func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
 			path := strings.NewReplacer(":order_no", "2026112000000001", ":refund_no", refundOne, ":dispute_no", "D7401", "*",
 				"x").Replace(r.Path)
 			got := h.Call(t, r.Method, path, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
-			allowed := h.Policy.Allows(role, r.Permission)
+			allowed := h.Policy.Allows(access.RolesOf(role), r.Permission)
 			if (got.Status == http.StatusForbidden) == allowed {
 				t.Errorf("%s %s as %s: %d, allowed is %t", r.Method, path, role, got.Status, allowed)
 			}

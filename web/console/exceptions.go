@@ -27,7 +27,7 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 			if l.First {
 				lanes, err = s.Console.Lanes(ctx)
 			}
-			again := slices.Contains(s.Batches.Actions(act.Actor{Role: p.Role}, console.ExceptionObject), "redrive")
+			again := slices.Contains(s.Batches.Actions(act.Actor{Roles: p.Roles}, console.ExceptionObject), "redrive")
 			return work.Exceptions(p, l, rows, lanes, again), err
 		},
 	}
@@ -63,7 +63,7 @@ func (s *handlers) unmaskException(c *fiber.Ctx, done web.Acted) error {
 
 // showException adds to an exception what its reader may do, and responds with the page.
 func (s *handlers) showException(c *fiber.Ctx, data work.ExceptionData) error {
-	x, role := data.Exception, web.Operator(c).Role
+	x, role := data.Exception, web.Operator(c).Roles
 	id := x.ID
 	did, err := s.done(c, console.ExceptionObject, console.ExceptionID(id))
 	if err != nil {

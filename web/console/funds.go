@@ -71,7 +71,7 @@ func (s *handlers) disputePage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d := funds.DisputeData{Key: act.NewKey(), CanRecord: s.Policy.Allows(s.Actor(c).Role, s.Acts.Kind(dispute.EvidenceAct).Permission)}
+	d := funds.DisputeData{Key: act.NewKey(), CanRecord: s.Policy.Allows(s.Actor(c).Roles, s.Acts.Kind(dispute.EvidenceAct).Permission)}
 	if d.DisputeDetail, err = s.Console.DisputeDetail(c.UserContext(), no); err != nil {
 		return err
 	}

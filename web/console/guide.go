@@ -47,7 +47,7 @@ func (s *handlers) readGuide(ctx context.Context) (g guideState, err error) {
 // guideOf returns the first steps as a viewer sees them.
 func (s *handlers) guideOf(p *ui.Page, g guideState) overview.GuideData {
 	d := overview.GuideData{
-		State: g.State, May: s.Policy.Allows(p.Role, access.ProposeSettings), Production: s.Config.Environment == "production",
+		State: g.State, May: s.Policy.Allows(p.Roles, access.ProposeSettings), Production: s.Config.Environment == "production",
 		APIURL: s.Config.PublicURL, CallbackURL: s.Config.PublicURL + web.CallbackPath,
 	}
 	if d.May {

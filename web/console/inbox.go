@@ -80,7 +80,7 @@ func (s *handlers) readInbox(c *fiber.Ctx) error {
 
 // mentionable returns the people whom a note can reach, for those who may write one.
 func (s *handlers) mentionable(c *fiber.Ctx, see access.Permission) ([]string, error) {
-	if !s.Policy.Allows(web.Operator(c).Role, access.Comment) {
+	if !s.Policy.Allows(web.Operator(c).Roles, access.Comment) {
 		return nil, nil
 	}
 	return s.Operators.WhoMay(c.UserContext(), s.Policy, see)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/console"
 	"backstop/internal/list"
@@ -51,10 +52,20 @@ type listPage[T any] struct {
 	ofRole map[string][]string
 }
 
+// ofRoles returns the columns with which somebody of these roles begins; nil = as declared.
+func (x listPage[T]) ofRoles(roles access.Roles) []string {
+	for _, role := range roles.Names() {
+		if columns := x.ofRole[role]; columns != nil {
+			return columns
+		}
+	}
+	return nil
+}
+
 // listed returns the list with its columns and rows.
 func (x listPage[T]) listed(p *ui.Page, l ui.List, rows []T) ui.List {
 	l.Choices = ui.Headings(x.columns)
-	drawn := ui.Arrange(x.columns, l.Values.Get("columns"), x.ofRole[p.Role])
+	drawn := ui.Arrange(x.columns, l.Values.Get("columns"), x.ofRoles(p.Roles))
 	return l.Listed(p, ui.Headings(drawn), ui.Cells(p, drawn, rows))
 }
 
@@ -98,7 +109,7 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	if len(c.Context().QueryArgs().PeekMulti("columns")) > 1 {
 		return c.Redirect(l.address(), http.StatusSeeOther) // a form; an address has them in one word
 	}
-	if page.ofRole[l.p.Role] != nil && c.Cookies(web.DensityCookie) == "" {
+	if page.ofRoles(l.p.Roles) != nil && c.Cookies(web.DensityCookie) == "" {
 		l.p.Compact = true
 	}
 	l.span.Totals = true

@@ -45,7 +45,7 @@ func (s *handlers) livePage(v live.View) *ui.Page {
 		zone = time.UTC
 	}
 	return &ui.Page{
-		Language: v.Language, Zone: zone, Role: v.Role, UserID: v.Operator, Now: s.DB.NowTime(), Texts: s.Texts,
+		Language: v.Language, Zone: zone, Roles: v.Roles, UserID: v.Operator, Now: s.DB.NowTime(), Texts: s.Texts,
 		Names: s.Settings.Current(), File: s.Files.URL,
 	}
 }
@@ -63,11 +63,11 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 	}
 	p, op, token := s.Page(c), web.Operator(c), c.Cookies(s.CookieName())
 	w := live.Watch{
-		View: live.View{Language: p.Language, Zone: p.Zone.String(), Role: op.Role, Of: r.Name}, Operator: op.ID,
+		View: live.View{Language: p.Language, Zone: p.Zone.String(), Roles: op.Roles, Of: r.Name}, Operator: op.ID,
 		Seen: cmp.Or(c.Get("Last-Event-ID"), c.Query("seen")), // a new event source cannot set the header
 	}
 	permission := access.ViewOverview
-	if s.Policy.Allows(op.Role, access.ApproveMoney) {
+	if s.Policy.Allows(op.Roles, access.ApproveMoney) {
 		w.View.Operator = op.ID // nobody approves their own proposals
 	}
 	names := strings.Split(c.Query("topics"), ",")
@@ -77,7 +77,7 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 		}
 	}
 	if o != nil {
-		if permission = o.permission; !s.Policy.Allows(op.Role, permission) {
+		if permission = o.permission; !s.Policy.Allows(op.Roles, permission) {
 			return act.ErrNotFound
 		}
 		if _, _, err := s.live.Get(s.versionTopic(o), no); err != nil {
@@ -93,18 +93,18 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 			w.Of, w.Topics = attentionOf(f), []string{attentionTopic, bellTopic}
 		}
 	}
-	w.Allowed = func() bool { return s.mayWatch(token, w.Role, permission) }
+	w.Allowed = func() bool { return s.mayWatch(token, w.Roles, permission) }
 	if err := s.live.Serve(c, w); errors.Is(err, live.ErrFull) {
 		return web.ErrTooMany
 	}
 	return nil
 }
 
-// mayWatch reports whether the session is still open and its operator has the same role, which has
+// mayWatch reports whether the session is still open and its operator has the same roles, which have
 // the permission.
-func (s *handlers) mayWatch(token, role string, permission access.Permission) bool {
+func (s *handlers) mayWatch(token string, roles access.Roles, permission access.Permission) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), peekTime)
 	defer cancel()
 	op, err := s.Sessions.Peek(ctx, token)
-	return err == nil && op.Role == role && op.Gate == "" && s.Policy.Allows(op.Role, permission)
+	return err == nil && op.Roles == roles && op.Gate == "" && s.Policy.Allows(op.Roles, permission)
 }

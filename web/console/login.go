@@ -111,15 +111,15 @@ func (s *handlers) enter(c *fiber.Ctx, op *access.Operator, next string, params 
 	return c.Redirect(next, http.StatusSeeOther)
 }
 
-// landing is where a role's day begins, if the person did not ask for a page.
+// landing is where somebody's day begins who did not ask for a page.
 func landing(op *access.Operator) string {
-	switch op.Role {
-	case access.Finance, access.Lead:
+	switch {
+	case op.Roles.HasAny(access.Finance, access.Lead):
 		return "/approvals"
-	case access.Viewer, access.Support:
-		return "/orders"
+	case op.Roles.HasAny(access.Ops, access.Admin, access.Auditor):
+		return "/"
 	}
-	return "/"
+	return "/orders"
 }
 
 // deviceCookie returns the cookie in which a browser keeps the proof that a name has signed in

@@ -46,7 +46,7 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	role := web.Operator(c).Role
+	role := web.Operator(c).Roles
 	return s.Render(c, http.StatusOK, partners.MerchantPage(s.Page(c), partners.MerchantData{
 		Merchant: m, FormKey: act.NewKey(), Did: did,
 		CanControl: s.Policy.Allows(role, access.ControlBreakers), CanPing: s.Policy.Allows(role, access.ControlAddresses),

@@ -23,7 +23,7 @@ func (s *handlers) notifications() listPage[console.Delivery] {
 		spec: console.DeliveryList, read: s.Console.Deliveries, columns: orders.NotificationColumns,
 		bars: s.Console.AttemptBars, barsBy: "merchant",
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Delivery) (templ.Component, error) {
-			return orders.Notifications(p, l, rows, s.Policy.Allows(p.Role, access.ResendMany)), nil
+			return orders.Notifications(p, l, rows, s.Policy.Allows(p.Roles, access.ResendMany)), nil
 		},
 	}
 }
@@ -88,7 +88,7 @@ func (s *handlers) notification(c *fiber.Ctx) (n *console.Notification, page str
 }
 
 func (s *handlers) sendNotification(c *fiber.Ctx, n *console.Notification, u panel.Unmask) error {
-	role := web.Operator(c).Role
+	role := web.Operator(c).Roles
 	return s.Render(c, http.StatusOK, orders.NotificationPage(s.Page(c), orders.NotificationData{
 		Notification: n, Unmask: u, CanResend: s.Policy.Allows(role, access.Resend) && n.EventType != notify.Ping && !n.ToSubscriber,
 		Key:        act.NewKey(),

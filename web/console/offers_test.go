@@ -81,7 +81,7 @@ func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
 					case !known && strings.HasPrefix(address, "/static/"):
 					case !known:
 						t.Errorf("%s as %s: %s %s has no route", p.path, role, method, address)
-					case r.Audience == web.ForOperator && !h.Policy.Allows(role, r.Permission):
+					case r.Audience == web.ForOperator && !h.Policy.Allows(access.RolesOf(role), r.Permission):
 						t.Errorf("%s as %s offers %s %s, which needs %s", p.path, role, method, address, r.Permission)
 					case method == http.MethodPost && !strings.HasPrefix(r.Path, "/me") && r.Path != "/logout":
 						forms[string(role)]++

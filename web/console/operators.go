@@ -138,7 +138,7 @@ func (s *handlers) sendInvitation(c *fiber.Ctx, status int, problem operators.Pr
 	case err != nil:
 		return err
 	default:
-		w.Name, w.Role = op.Name, op.Role
+		w.Name, w.Roles = op.Name, op.Roles
 	}
 	return s.Render(c, status, operators.Welcome(s.Page(c), w))
 }

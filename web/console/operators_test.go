@@ -71,9 +71,15 @@ func TestAColleagueIsInvitedAndComesInAsAViewer(t *testing.T) {
 		}
 
 		page := "/operators/li.hang"
-		h.sends(t, admin, page, page+"/role", http.StatusSeeOther, "role", "ops", "reason", because)
+		h.sends(t, admin, page, page+"/role", http.StatusSeeOther, "role", "ops", "role", "finance", "reason", because)
 		if got := h.Page(t, li, "/queues"); got.Status != http.StatusOK {
-			t.Errorf("the new role: %d", got.Status)
+			t.Errorf("the new roles: %d", got.Status)
+		}
+		if got := h.Page(t, admin, page+"?lang=en").Body; !strings.Contains(got, "Finance · Operations") {
+			t.Error("the page does not name both roles")
+		}
+		if got := h.Post(t, admin, page+"/role", "form_key", "none", "reason", because); got.Status != http.StatusUnprocessableEntity {
+			t.Errorf("no role: %d", got.Status)
 		}
 		h.sends(t, admin, page, page+"/end_sessions", http.StatusSeeOther, "reason", because)
 		if got := h.Page(t, li, "/orders"); got.Status != http.StatusSeeOther {

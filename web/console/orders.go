@@ -17,7 +17,7 @@ func (s *handlers) orders() listPage[console.Order] {
 	return listPage[console.Order]{
 		spec: console.OrderList, read: s.Console.Orders, columns: orders.OrderColumns,
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.Order) (templ.Component, error) {
-			return orders.Orders(p, l, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
+			return orders.Orders(p, l, s.Batches.Actions(act.Actor{Roles: p.Roles}, "order")), nil
 		},
 		number: "no", only: func(o console.Order) string { return orderPath(o.OrderNo) },
 		bars: s.Console.CallbackBars, barsBy: "supplier",

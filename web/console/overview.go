@@ -59,13 +59,13 @@ func (s *handlers) today(c *fiber.Ctx) error {
 // system returns the engines of the installation, and what the viewer may see of them.
 func (s *handlers) system(p *ui.Page) overview.System {
 	return overview.System{
-		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(p.Role, access.InspectQueues),
+		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: s.Policy.Allows(p.Roles, access.InspectQueues),
 	}
 }
 
 // viewer returns what the person may see of what needs an operator.
 func (s *handlers) viewer(p *ui.Page) console.Viewer {
-	return console.Viewer{Alerts: s.Policy.Allows(p.Role, access.ViewAlerts), Decides: s.decides(p)}
+	return console.Viewer{Alerts: s.Policy.Allows(p.Roles, access.ViewAlerts), Decides: s.decides(p)}
 }
 
 // panel returns one panel of the overview and the time to a script, and redirects any other

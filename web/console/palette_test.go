@@ -49,7 +49,7 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 		all := h.hits(t, cookie, "en", "")
 		expect := func(path string, permission access.Permission) {
 			t.Helper()
-			allowed := h.Policy.Allows(role, permission)
+			allowed := h.Policy.Allows(access.RolesOf(role), permission)
 			if slices.Contains(all, path) != allowed {
 				t.Errorf("%s is led to %s: %t", role, path, !allowed)
 			}

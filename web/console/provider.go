@@ -162,7 +162,7 @@ func (s *handlers) refusePerson(c *fiber.Ctx, reason text.Text, who *signin.Pers
 	if err != nil {
 		return err
 	}
-	s.Log.Info("sign-in at the provider refused", "subject", textlimit.Clip(who.Subject, 100), "name", who.Name, "role", who.Role,
+	s.Log.Info("sign-in at the provider refused", "subject", textlimit.Clip(who.Subject, 100), "name", who.Name, "role", who.Roles,
 		"request_id", web.RequestID(c))
 	p := s.Page(c)
 	return s.Render(c, http.StatusForbidden, operators.NotAdmitted(p, p.T(reason, s.Provider.Host(), strings.Join(admins, ", "))))

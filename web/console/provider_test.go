@@ -101,7 +101,7 @@ func TestPeopleSignInAtTheProvider(t *testing.T) {
 			t.Errorf("a second factor of our own: %d", got.Status)
 		}
 		first, err := access.Named(t.Context(), d.Read, "li")
-		if err != nil || first.Role != access.Lead {
+		if err != nil || first.Roles != access.Lead {
 			t.Fatalf("%+v, %v", first, err)
 		}
 		// Signed out, here and there.
@@ -117,7 +117,7 @@ func TestPeopleSignInAtTheProvider(t *testing.T) {
 		p.there.Add(signintest.User{Subject: "s-1", Name: "li", Groups: nil})
 		p.there.Add(signintest.User{Subject: "s-1", Name: "li", Groups: []string{"watchers"}})
 		p.signIn(t, "", "li")
-		if again, err := access.Named(t.Context(), d.Read, "li"); err != nil || again.ID != first.ID || again.Role != access.Viewer {
+		if again, err := access.Named(t.Context(), d.Read, "li"); err != nil || again.ID != first.ID || again.Roles != access.Viewer {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if all, err := p.h.Operators.List(t.Context()); err != nil || len(all) != 1 {

@@ -52,7 +52,7 @@ func (s *handlers) queuePage(c *fiber.Ctx) error {
 	at := slices.IndexFunc(d.Flows, func(f console.QueueFlow) bool { return f.Queue == name })
 	q := overview.QueueData{QueuesData: d, Flow: d.Flows[at], Key: act.NewKey(), Done: did != nil}
 	p := s.Page(c)
-	q.CanControl = s.Policy.Allows(p.Role, access.ControlQueues)
+	q.CanControl = s.Policy.Allows(p.Roles, access.ControlQueues)
 	return s.Render(c, http.StatusOK, overview.QueuePage(p, q))
 }
 

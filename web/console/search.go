@@ -34,7 +34,7 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 		return c.Redirect("/search?q="+url.QueryEscape(q), http.StatusSeeOther)
 	}
 	p := s.Page(c)
-	d := search.Finds{Q: q, Pages: search.Matching(s.places(p.Role), q), Acts: search.Matching(s.starts(p.Role), q)}
+	d := search.Finds{Q: q, Pages: search.Matching(s.places(p.Roles), q), Acts: search.Matching(s.starts(p.Roles), q)}
 	ctx, cancel := context.WithTimeout(context.Background(), s.listTime)
 	defer cancel()
 	if q != "" {
@@ -42,13 +42,13 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 		if d.Found, err = s.Console.Search(ctx, q); err != nil {
 			return slow(ctx, err)
 		}
-		if !s.Policy.Allows(p.Role, access.ViewNotifications) {
+		if !s.Policy.Allows(p.Roles, access.ViewNotifications) {
 			d.Merchants = nil
 		}
-		if !s.Policy.Allows(p.Role, access.ViewCallbacks) {
+		if !s.Policy.Allows(p.Roles, access.ViewCallbacks) {
 			d.Suppliers = nil
 		}
-		if !s.Policy.Allows(p.Role, access.ViewExceptions) {
+		if !s.Policy.Allows(p.Roles, access.ViewExceptions) {
 			d.Exceptions = nil
 		}
 	}
@@ -66,33 +66,33 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, search.Search(p, d))
 }
 
-// places returns the pages with names that a role may open.
-func (s *handlers) places(role string) (all []search.Place) {
+// places returns the pages with names that somebody of these roles may open.
+func (s *handlers) places(roles access.Roles) (all []search.Place) {
 	for _, r := range s.Routes() {
-		if icon := r.Menu.Icon + r.Menu.Aside; icon != "" && s.Policy.Allows(role, r.Permission) {
+		if icon := r.Menu.Icon + r.Menu.Aside; icon != "" && s.Policy.Allows(roles, r.Permission) {
 			all = append(all, search.Place{Path: r.Path, Icon: icon, Label: r.Menu.Label})
 		}
 	}
 	return all
 }
 
-// starts returns the acts that a role may begin.
-func (s *handlers) starts(role string) (all []search.Place) {
+// starts returns the acts that somebody of these roles may begin.
+func (s *handlers) starts(roles access.Roles) (all []search.Place) {
 	for _, x := range search.Starts {
 		permission := x.Permission
 		if x.Act != "" {
 			permission = s.Acts.Kind(x.Act).Permission
 		}
-		if s.Policy.Allows(role, permission) && s.possible(x) {
+		if s.Policy.Allows(roles, permission) && s.possible(x) {
 			all = append(all, x.Place)
 		}
 	}
-	if s.Policy.Allows(role, s.Acts.Kind(breaker.MoveAct(breaker.CloseIt)).Permission) {
+	if s.Policy.Allows(roles, s.Acts.Kind(breaker.MoveAct(breaker.CloseIt)).Permission) {
 		all = append(all, s.openBreakers()...)
 	}
 	for _, spec := range console.BatchLists() {
 		_, object := console.BatchList(spec.Name)
-		for _, action := range s.Batches.Actions(act.Actor{Role: role}, object) {
+		for _, action := range s.Batches.Actions(act.Actor{Roles: roles}, object) {
 			all = append(all, search.BatchStart(spec.Name, action))
 		}
 	}

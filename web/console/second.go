@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
@@ -179,7 +178,7 @@ func (s *handlers) sendSetUp(c *fiber.Ctx, status int, problem operators.CodePro
 }
 
 func (s *handlers) requiresSecond(op *access.Operator) bool {
-	return slices.Contains(s.Config.RequireTOTP, op.Role)
+	return op.Roles.HasAny(s.Config.RequireTOTP...)
 }
 
 // setUpSecond sets the second factor up by its first code, and shows the recovery codes once.

@@ -106,8 +106,15 @@ func TestARoleThatRequiresASecondFactorDoesNothingBefore(t *testing.T) {
 	if got := h.Post(t, lead, "/me/second/remove", "code", recovery[0]); got.Status != http.StatusUnprocessableEntity {
 		t.Errorf("what is required is removed: %d", got.Status)
 	}
-	if got := h.Page(t, h.SignIn(t, access.Ops), "/orders"); got.Status != http.StatusOK {
+	ops := h.SignIn(t, access.Ops)
+	if got := h.Page(t, ops, "/orders"); got.Status != http.StatusOK {
 		t.Errorf("another role: %d", got.Status)
+	}
+	if _, err := h.DB.NewRaw("UPDATE operators SET role = 'lead,ops' WHERE name = 'the.ops'").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Page(t, ops, "/orders"); got.Header.Get("Location") != "/me/second" {
+		t.Errorf("one of several roles: %d to %q", got.Status, got.Header.Get("Location"))
 	}
 }
 

@@ -76,14 +76,14 @@ func (s *handlers) readStory(c *fiber.Ctx) (orders.StoryData, error) {
 }
 
 func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.Phase) orders.StoryData {
-	may := func(p access.Permission) bool { return s.Policy.Allows(web.Operator(c).Role, p) }
+	may := func(p access.Permission) bool { return s.Policy.Allows(web.Operator(c).Roles, p) }
 	by := s.Actor(c)
 	return orders.StoryData{
 		Story: story, Phase: phase,
 		CanResend: may(access.Resend), ResendKey: act.NewKey(), CanNote: may(access.Comment), NoteKey: act.NewKey(),
 		CanAsk: may(access.QueryOrders), AskKey: act.NewKey(),
 		CanControl: may(access.ControlBreakers), CanExport: may(access.ExportEvidence),
-		Approvers: func(a *approval.Approval) []string { return s.Approvals.May(by, a, access.Roles{}).Roles },
+		Approvers: func(a *approval.Approval) []string { return s.Approvals.May(by, a, "").Roles },
 	}
 }
 

@@ -267,7 +267,7 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 			if page.Status != http.StatusOK || strings.Contains(page.Body, secret) {
 				t.Errorf("%s as %s: %d, openid shown: %t", p.path, role, page.Status, strings.Contains(page.Body, secret))
 			}
-			if !h.Policy.Allows(role, access.ViewPersonal) {
+			if !h.Policy.Allows(access.RolesOf(role), access.ViewPersonal) {
 				got := h.Post(t, cookie, to, "form_key", "k"+role, "reason", "the bank asks for it")
 				if got.Status != http.StatusForbidden || strings.Contains(page.Body, "/unmask") {
 					t.Errorf("%s as %s: %d", to, role, got.Status)

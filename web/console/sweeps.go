@@ -39,7 +39,7 @@ func (s *handlers) sweepsPage(c *fiber.Ctx) error {
 		return err
 	}
 	d.Weeks, d.Begun, d.Key, d.Days = work.SweepWeeks(now, nights), did != nil, act.NewKey(), s.Config.SweepDays
-	d.CanRun = s.Policy.Allows(web.Operator(c).Role, access.RunSweeps)
+	d.CanRun = s.Policy.Allows(web.Operator(c).Roles, access.RunSweeps)
 	p := s.Page(c)
 	p.Parts = d.Now != nil // it asks for how far the sweep is
 	return s.Render(c, http.StatusOK, work.Sweeps(p, d))

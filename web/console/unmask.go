@@ -32,7 +32,7 @@ func (s *handlers) unmasked(c *fiber.Ctx, done web.Acted, page string, show func
 func (s *handlers) masked(c *fiber.Ctx, kind, id, page string) (panel.Unmask, error) {
 	did, err := s.done(c, s.Acts.Kind(kind).Object, id)
 	u := panel.Unmask{Done: did != nil && did.Action == kind}
-	if err == nil && s.Policy.Allows(web.Operator(c).Role, access.ViewPersonal) {
+	if err == nil && s.Policy.Allows(web.Operator(c).Roles, access.ViewPersonal) {
 		path, query, _ := strings.Cut(page, "?")
 		u.Path, u.Key = strings.TrimSuffix(path+"/unmask?"+query, "?"), act.NewKey()
 	}

@@ -62,7 +62,7 @@ func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []pre
 func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.ViewBar, error) {
 	name := l.filter.Spec.Name
 	of, ok := s.Views.Lists[name]
-	if !ok || of.Spec != l.filter.Spec || !s.Policy.Allows(l.p.Role, of.Permission) {
+	if !ok || of.Spec != l.filter.Spec || !s.Policy.Allows(l.p.Roles, of.Permission) {
 		return nil, nil
 	}
 	rows, err := s.Views.For(ctx, l.p.UserID, name)
@@ -71,7 +71,7 @@ func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.V
 	}
 	at := l.query.Values.Encode()
 	bar := &ui.ViewBar{
-		List: name, Key: act.NewKey(), Filter: at, MayShare: s.Policy.Allows(l.p.Role, access.ShareViews),
+		List: name, Key: act.NewKey(), Filter: at, MayShare: s.Policy.Allows(l.p.Roles, access.ShareViews),
 		MayWatch: of.Alerts(),
 	}
 	add := func(t ui.ViewTab, query string) bool {
@@ -199,7 +199,7 @@ func (s *handlers) viewCounts(c *fiber.Ctx) error {
 		return c.Redirect("/views", http.StatusSeeOther)
 	}
 	p := s.Page(c)
-	if !s.Policy.Allows(p.Role, of.Permission) {
+	if !s.Policy.Allows(p.Roles, of.Permission) {
 		return &act.Denied{Permission: of.Permission, Roles: s.Policy.RolesWith(of.Permission)}
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), countsTime)
@@ -277,11 +277,11 @@ func (s *handlers) viewsPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data := search.ViewsData{MayShare: s.Policy.Allows(p.Role, access.ShareViews), Did: c.Query("did")}
+	data := search.ViewsData{MayShare: s.Policy.Allows(p.Roles, access.ShareViews), Did: c.Query("did")}
 	data.Of, _ = strconv.ParseInt(c.Query("view"), 10, 64)
 	for _, v := range rows {
 		of, ok := s.Views.Lists[v.List]
-		if !ok || !s.Policy.Allows(p.Role, of.Permission) {
+		if !ok || !s.Policy.Allows(p.Roles, of.Permission) {
 			continue
 		}
 		problem, err := s.problemOf(c.UserContext(), of, v, v.DeletedAt == nil)

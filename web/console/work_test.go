@@ -489,7 +489,7 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 		op := number(t, h.DB, "SELECT id FROM operators WHERE name = 'the."+by+"'")
 		return h.Approvals.Propose(t.Context(), approval.Proposal{
 			Action: decision.Ignore, Object: decision.OfException, ObjectID: id, Reason: "our own payouts, seen elsewhere", Amount: amount,
-			By: act.Actor{Name: "operator:the." + by, ID: op, Role: by},
+			By: act.Actor{Name: "operator:the." + by, ID: op, Roles: access.RolesOf(by)},
 		})
 	}
 	var denied *act.Denied

@@ -28,7 +28,10 @@ func (h *Site) Post(t *testing.T, cookie, path string, fields ...string) Answer 
 	t.Helper()
 	form := url.Values{}
 	for i := 0; i < len(fields); i += 2 {
-		form.Set(fields[i], fields[i+1])
+		if i == 0 || fields[i] != fields[i-2] {
+			form.Del(fields[i])
+		}
+		form.Add(fields[i], fields[i+1]) // several in a row are checkboxes
 	}
 	return h.Call(t, http.MethodPost, path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site",
 		"same-origin", "Cookie", cookie)

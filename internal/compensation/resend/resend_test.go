@@ -227,7 +227,7 @@ func TestAnAlertMessageIsSentAgainByAPerson(t *testing.T) {
 		acts := act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, resend.Acts(d, quick)...)
 		again := func(role string, id int64) error {
 			_, err := acts.Run(t.Context(), act.Call{
-				Kind: resend.AlertAct, By: act.Actor{Name: "operator:li", Role: role}, Ref: act.Ref{Row: id}, Reason: "the chat is back",
+				Kind: resend.AlertAct, By: act.Actor{Name: "operator:li", Roles: access.Roles(role)}, Ref: act.Ref{Row: id}, Reason: "the chat is back",
 			})
 			return err
 		}

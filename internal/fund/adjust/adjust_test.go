@@ -32,8 +32,8 @@ type office struct {
 }
 
 var (
-	ann = act.Actor{Name: "operator:ann", ID: 1, Role: access.Lead}
-	bob = act.Actor{Name: "operator:bob", ID: 2, Role: access.Lead}
+	ann = act.Actor{Name: "operator:ann", ID: 1, Roles: access.Lead}
+	bob = act.Actor{Name: "operator:bob", ID: 2, Roles: access.Lead}
 )
 
 func open(t *testing.T, d *db.DB) *office {
@@ -52,7 +52,7 @@ func open(t *testing.T, d *db.DB) *office {
 	for _, by := range []act.Actor{ann, bob} {
 		_, err := d.NewRaw(
 			"INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)",
-			by.ID, strings.TrimPrefix(by.Name, "operator:"), by.Role).Exec(t.Context())
+			by.ID, strings.TrimPrefix(by.Name, "operator:"), by.Roles).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -704,7 +704,7 @@ func TestEvidenceAnswersADispute(t *testing.T) {
 		acts := act.New(k.DB, audit.New(k.DB, k.keys), policy, k.m.Acts()...)
 		run := func(no, params string) error {
 			_, err := acts.Run(t.Context(), act.Call{
-				Kind: dispute.EvidenceAct, By: act.Actor{Name: "operator:li", ID: 7, Role: access.Finance}, Ref: act.Ref{ID: no},
+				Kind: dispute.EvidenceAct, By: act.Actor{Name: "operator:li", ID: 7, Roles: access.Finance}, Ref: act.Ref{ID: no},
 				Params: json.RawMessage(params),
 			})
 			return err

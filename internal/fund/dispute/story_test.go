@@ -80,8 +80,8 @@ func (wallet) Payee(context.Context, bun.IDB, int64) (supplier.Payee, error) {
 }
 
 var (
-	maker   = act.Actor{Name: "operator:finance", ID: 1, Role: access.Finance}
-	checker = act.Actor{Name: "operator:lead", ID: 2, Role: access.Lead}
+	maker   = act.Actor{Name: "operator:finance", ID: 1, Roles: access.Finance}
+	checker = act.Actor{Name: "operator:lead", ID: 2, Roles: access.Lead}
 )
 
 // newCluster opens a cluster whose nodes have a connection each.
@@ -114,7 +114,7 @@ func newCluster(t testing.TB, all ...*db.DB) *cluster {
 	f.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundFault(k.flying.calls()) })
 	f.OnAnswered(func() { k.flying.pause() })
 	for _, a := range []act.Actor{maker, checker} {
-		k.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)", a.ID, a.Role, a.Role)
+		k.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)", a.ID, a.Roles, a.Roles)
 	}
 	k.AddSKU(t, "tea", 1_000_000)
 	return k

@@ -299,7 +299,7 @@ func (k *till) person(name string) act.Actor {
 	if err != nil || id == 0 {
 		k.t.Fatalf("%s: %v", name, err)
 	}
-	return act.Actor{ID: id, Name: "operator:" + name, Role: name}
+	return act.Actor{ID: id, Name: "operator:" + name, Roles: access.RolesOf(name)}
 }
 
 func (k *till) verdict(name string, a *approval.Approval) approval.Verdict {

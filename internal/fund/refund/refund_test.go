@@ -603,7 +603,7 @@ func (k *till) verdict(name string, a *approval.Approval) approval.Verdict {
 	}
 	return approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "looked at the parcel", By: act.Actor{
 		ID: id, Name: "operator:" + name,
-		Role: name,
+		Roles: access.RolesOf(name),
 	}}
 }
 

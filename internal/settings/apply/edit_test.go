@@ -40,7 +40,7 @@ func edit(t *testing.T, env Env, by act.Actor, e Edit) (*Plan, error) {
 	return done.(*Plan), nil
 }
 
-var admin = act.Actor{Name: "operator:ada", ID: 3, Role: access.Admin}
+var admin = act.Actor{Name: "operator:ada", ID: 3, Roles: access.RolesOf(access.Admin)}
 
 func merchantM1() settings.Object { return settings.Object{Kind: "merchant", ID: "m1"} }
 

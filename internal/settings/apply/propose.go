@@ -76,7 +76,7 @@ func (d *declaration) reported(outcomes []settings.Outcome) []settings.Outcome {
 func (e Env) maker(ctx context.Context) (by act.Actor, err error) {
 	const how = "set BACKSTOP_OPERATOR_TOKEN to a personal token (backstop operator token NAME) of who proposes, or to nothing"
 	if e.Token == "" {
-		return act.Actor{Name: audit.Command(), Role: access.Admin}, nil
+		return act.Actor{Name: audit.Command(), Roles: access.Admin}, nil
 	}
 	op, err := access.NewPersonalTokens(e.DB, e.Keys).Find(ctx, e.Token)
 	if errors.Is(err, access.ErrSession) {
@@ -86,7 +86,7 @@ func (e Env) maker(ctx context.Context) (by act.Actor, err error) {
 	if err != nil {
 		return by, err
 	}
-	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}, nil
+	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Roles: op.Roles}, nil
 }
 
 // proposer makes the proposals of one file.

@@ -37,15 +37,15 @@ func newGuarded(t *testing.T, d *db.DB) *guarded {
 	env.Life = time.Hour
 	g := &guarded{T: t, env: env, out: out, people: map[string]act.Actor{}}
 	for i, op := range []access.Operator{
-		{Name: "lu", Role: access.Lead},
-		{Name: "mo", Role: access.Lead},
-		{Name: "ada", Role: access.Admin},
+		{Name: "lu", Roles: access.Lead},
+		{Name: "mo", Roles: access.Lead},
+		{Name: "ada", Roles: access.Admin},
 	} {
 		op.ID = int64(i + 1)
 		if _, err := d.NewInsert().Model(&op).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		g.people[op.Name] = act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}
+		g.people[op.Name] = act.Actor{Name: "operator:" + op.Name, ID: op.ID, Roles: op.Roles}
 	}
 	g.env.Token = g.token("ada")
 	g.apply(whole)

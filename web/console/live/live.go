@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/db"
 
 	"github.com/a-h/templ"
@@ -59,7 +60,7 @@ type Topic[P any] struct {
 	// Asked marks a panel that only those get who name it.
 	Asked bool
 	// Own marks a panel of the operator: View.Of is the operator's id, and it does not depend on
-	// the role.
+	// the roles.
 	Own bool
 	// Read reads the figures of what View.Of names.
 	Read func(ctx context.Context, of string) (Drawing[P], error)
@@ -68,7 +69,8 @@ type Topic[P any] struct {
 // View is what a drawing depends on; one drawing serves all consoles with the same view. Of is
 // what the panels are of, such as a range of time or a batch.
 type View struct {
-	Language, Zone, Role, Of string
+	Language, Zone, Of string
+	Roles              access.Roles
 	// Operator is set if the drawing depends on who sees it.
 	Operator int64
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/waittest"
 	"backstop/web/console/live/livetest"
 
@@ -41,7 +42,7 @@ func open(t *testing.T, change func(*site)) *site {
 	shows := func(name string, text func(of string) string) func(context.Context, string) (Drawing[View], error) {
 		return func(_ context.Context, of string) (Drawing[View], error) {
 			return func(v View) templ.Component {
-				return templ.Raw(fmt.Sprintf("<section id=%q>\n%s in %s as %s</section>\n", name, text(of), v.Language, v.Role))
+				return templ.Raw(fmt.Sprintf("<section id=%q>\n%s in %s as %s</section>\n", name, text(of), v.Language, v.Roles))
 			}, nil
 		}
 	}
@@ -68,7 +69,7 @@ func open(t *testing.T, change func(*site)) *site {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, Immutable: true})
 	app.Get("/", func(c *fiber.Ctx) error {
 		w := Watch{
-			View:     View{Language: c.Query("lang", "en"), Role: c.Query("role"), Of: c.Query("of")},
+			View:     View{Language: c.Query("lang", "en"), Roles: access.RolesOf(c.Query("role")), Of: c.Query("of")},
 			Operator: int64(c.QueryInt("operator")), Seen: c.Get("Last-Event-ID"),
 			Allowed: func() bool { return !s.refuses.Load() },
 		}
