@@ -50,14 +50,15 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 type Operator struct {
 	bun.BaseModel `bun:"table:operators,alias:op"`
 
-	ID           int64  `bun:"id,pk"`
-	Name         string `bun:"name"`
-	Roles        Roles  `bun:"role"`
-	PasswordHash string `bun:"password_hash"`
-	MustChange   bool   `bun:"must_change"` // a one-time password is set
-	CreatedAt    int64  `bun:"created_at"`
-	UpdatedAt    int64  `bun:"updated_at"`
-	DisabledAt   *int64 `bun:"disabled_at"`
+	ID           int64     `bun:"id,pk"`
+	Name         string    `bun:"name"`
+	Roles        Roles     `bun:"role"`
+	Merchants    Merchants `bun:"merchants"`
+	PasswordHash string    `bun:"password_hash"`
+	MustChange   bool      `bun:"must_change"` // a one-time password is set
+	CreatedAt    int64     `bun:"created_at"`
+	UpdatedAt    int64     `bun:"updated_at"`
+	DisabledAt   *int64    `bun:"disabled_at"`
 	// PasswordExpiresAt is when a one-time password expires (Unix µs).
 	PasswordExpiresAt *int64 `bun:"password_expires_at"`
 	SignedInAt        *int64 `bun:"signed_in_at"` // last; nil = never

@@ -519,3 +519,35 @@ func TestAForgedTokenIsToldByItself(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoIsLimitedToMerchantsIsLimitedToOnesThatThereAre(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for i, code := range []string{"m1", "m2"} {
+			if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, api_key_hash, payout_key_hash, payout_ips, signing_secrets, notify,"+
+				" created_at, updated_at) VALUES (?, ?, '', ?, ?, '', '[]', '{}', 0, 0)", i+1, code, code, code).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := operatorsOf(t, d)
+		unknown := func(err error) bool { _, ok := errors.AsType[UnknownMerchants](err); return ok }
+		if _, err := o.Add(t.Context(), "li", Viewer, password, "m1,m3"); !unknown(err) || !strings.Contains(err.Error(), "m3") {
+			t.Errorf("an unknown merchant: %v", err)
+		}
+		if _, err := o.Add(t.Context(), "li", Viewer, password, "m2, m1"); err != nil {
+			t.Fatal(err)
+		}
+		mustAdd(t, o, "ops", Ops, password)
+		for _, c := range []struct {
+			name, codes string
+			want        error
+		}{{"ops", "m1", nil}, {"ops", "", nil}, {"nobody", "m1", ErrNotFound}} {
+			if err := o.SetMerchants(t.Context(), c.name, c.codes); !errors.Is(err, c.want) {
+				t.Errorf("%s to %q: %v, want %v", c.name, c.codes, err, c.want)
+			}
+		}
+		if op, err := Named(t.Context(), d, "li"); err != nil || op.Merchants != "m1,m2" {
+			t.Errorf("li is %+v, %v", op, err)
+		}
+	})
+}

@@ -82,7 +82,7 @@ func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote stri
 	if err != nil {
 		return nil, fmt.Errorf("add the identity of %s: %w", id.Name, err)
 	}
-	if err := o.insert(ctx, tx, row); err != nil {
+	if err := o.insert(ctx, tx, row, ""); err != nil {
 		return nil, err
 	}
 	return row, o.byProvider(ctx, tx, "operator.join", row, remote, map[string]any{"role": row.Roles, "issuer": id.Issuer})

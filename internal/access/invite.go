@@ -27,8 +27,8 @@ func newInvitation(name string, now int64) (in *Invitation, hash string) {
 }
 
 // InviteTx adds an operator who can sign in once a password is set by the link. Errors: ErrName,
-// ErrRole, ErrExists.
-func (o *Operators) InviteTx(ctx context.Context, tx db.Tx, name, roles string) (*Invitation, error) {
+// ErrRole, ErrExists, UnknownMerchants.
+func (o *Operators) InviteTx(ctx context.Context, tx db.Tx, name, roles, merchants string) (*Invitation, error) {
 	if !nameForm.MatchString(name) {
 		return nil, ErrName
 	}
@@ -41,7 +41,7 @@ func (o *Operators) InviteTx(ctx context.Context, tx db.Tx, name, roles string) 
 	return in, o.insert(ctx, tx, &Operator{
 		ID: o.db.NewID(), Name: name, Roles: set, MustChange: true, CreatedAt: now, UpdatedAt: now, PasswordExpiresAt: &in.Until,
 		InviteHash: &hash,
-	})
+	}, merchants)
 }
 
 // InviteAgainTx takes the password of an operator away, ends all sessions, and returns the link by

@@ -18,7 +18,7 @@ func mustInvite(t *testing.T, o *Operators, name, role string) *Invitation {
 	t.Helper()
 	var in *Invitation
 	if err := o.db.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
-		in, err = o.InviteTx(ctx, tx, name, role)
+		in, err = o.InviteTx(ctx, tx, name, role, "")
 		return err
 	}); err != nil {
 		t.Fatalf("invite %s: %v", name, err)

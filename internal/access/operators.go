@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
@@ -32,9 +33,10 @@ func NewOperators(d *db.DB, log *audit.Log) *Operators {
 	return &Operators{db: d, audit: log, hasher: newHasher(), unknown: unknown.String()}
 }
 
-// Add creates an operator. With an empty password it generates and returns a one-time password,
-// which must be changed at the first login. Errors: ErrName, ErrRole, ErrPassword, ErrExists.
-func (o *Operators) Add(ctx context.Context, name, roles, password string) (oneTime string, err error) {
+// Add creates an operator, limited to merchants if codes are given. With an empty password it generates and returns a one-time password,
+// which must be changed at the first login. Errors: ErrName, ErrRole, ErrPassword,
+// ErrExists, UnknownMerchants.
+func (o *Operators) Add(ctx context.Context, name, roles, password string, merchants ...string) (oneTime string, err error) {
 	if !nameForm.MatchString(name) {
 		return "", ErrName
 	}
@@ -45,13 +47,13 @@ func (o *Operators) Add(ctx context.Context, name, roles, password string) (oneT
 	if password == "" {
 		oneTime = newOneTimePassword()
 	}
-	if err := o.add(ctx, name, set, cmp.Or(password, oneTime), password == ""); err != nil {
+	if err := o.add(ctx, &Operator{Name: name, Roles: set}, cmp.Or(password, oneTime), password == "", strings.Join(merchants, ",")); err != nil {
 		return "", err
 	}
 	return oneTime, nil
 }
 
-func (o *Operators) add(ctx context.Context, name string, roles Roles, password string, oneTime bool) error {
+func (o *Operators) add(ctx context.Context, row *Operator, password string, oneTime bool, merchants string) error {
 	if err := checkPassword(password); err != nil {
 		return err
 	}
@@ -60,12 +62,10 @@ func (o *Operators) add(ctx context.Context, name string, roles Roles, password 
 		return fmt.Errorf("hash the password: %w", err)
 	}
 	now := o.db.Now()
-	row := &Operator{
-		ID: o.db.NewID(), Name: name, Roles: roles, PasswordHash: hash, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime),
-		CreatedAt: now, UpdatedAt: now,
-	}
+	row.ID, row.PasswordHash, row.MustChange, row.PasswordExpiresAt = o.db.NewID(), hash, oneTime, oneTimeEnd(now, oneTime)
+	row.CreatedAt, row.UpdatedAt = now, now
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		if err := o.insert(ctx, tx, row); err != nil {
+		if err := o.insert(ctx, tx, row, merchants); err != nil {
 			return err
 		}
 		return o.keep(ctx, tx, "operator.add", row)
@@ -73,8 +73,11 @@ func (o *Operators) add(ctx context.Context, name string, roles Roles, password 
 }
 
 // insert adds a row. The name of a disabled operator who never signed in is free again, so that an
-// invitation to a wrong name takes none away. Errors: ErrExists.
-func (o *Operators) insert(ctx context.Context, tx db.Tx, row *Operator) error {
+// invitation to a wrong name takes none away. Errors: ErrExists, UnknownMerchants.
+func (o *Operators) insert(ctx context.Context, tx db.Tx, row *Operator, merchants string) (err error) {
+	if row.Merchants, err = ParseMerchants(ctx, tx, merchants); err != nil {
+		return err
+	}
 	if _, err := tx.NewRaw("DELETE FROM operators WHERE name = ? AND disabled_at IS NOT NULL AND signed_in_at IS NULL"+
 		" AND NOT EXISTS (SELECT 1 FROM audit WHERE actor = ?)", row.Name, "operator:"+row.Name).Exec(ctx); err != nil {
 		return fmt.Errorf("free the name %s: %w", row.Name, err)
@@ -98,8 +101,16 @@ func (o *Operators) insert(ctx context.Context, tx db.Tx, row *Operator) error {
 // keep records a change of an operator by a command in the audit.
 func (o *Operators) keep(ctx context.Context, tx db.Tx, action string, row *Operator) error {
 	return o.audit.Write(ctx, tx, audit.Act{
-		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Roles},
+		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: params(row),
 	})
+}
+
+func params(row *Operator) map[string]any {
+	p := map[string]any{"role": row.Roles}
+	if row.Merchants != "" {
+		p["merchants"] = row.Merchants
+	}
+	return p
 }
 
 // oneTimeEnd returns when a one-time password set now expires; nil for any other password.
@@ -132,7 +143,7 @@ func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error
 	} else if password, err = given(); err != nil {
 		return "", false, err
 	}
-	if err = o.add(ctx, FirstAdmin, Admin, password, true); errors.Is(err, ErrExists) {
+	if err = o.add(ctx, &Operator{Name: FirstAdmin, Roles: Admin}, password, true, ""); errors.Is(err, ErrExists) {
 		return "", false, nil
 	}
 	return oneTime, err == nil, err

@@ -36,12 +36,13 @@ var ErrScope = errors.New("unknown scope: use one or more of " + strings.Join(Sc
 type Token struct {
 	bun.BaseModel `bun:"table:api_tokens,alias:tk"`
 
-	ID        int64  `bun:"id,pk"`
-	Name      string `bun:"name"`
-	Scope     string `bun:"scope"` // as parseScopes writes them
-	Hash      string `bun:"token_hash"`
-	CreatedAt int64  `bun:"created_at"`
-	RevokedAt *int64 `bun:"revoked_at"`
+	ID        int64     `bun:"id,pk"`
+	Name      string    `bun:"name"`
+	Scope     string    `bun:"scope"` // as parseScopes writes them
+	Merchants Merchants `bun:"merchants"`
+	Hash      string    `bun:"token_hash"`
+	CreatedAt int64     `bun:"created_at"`
+	RevokedAt *int64    `bun:"revoked_at"`
 }
 
 // Has reports whether the token has a scope.
@@ -90,9 +91,9 @@ func (t *Tokens) Running(ctx context.Context, limit int) ([]Token, error) {
 	return rows, nil
 }
 
-// Add creates a token with one or more scopes and returns the secret, which is not stored.
-// Errors: ErrName, ErrScope, ErrExists.
-func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, err error) {
+// Add creates a token with one or more scopes, limited to merchants if codes are given, and returns
+// the secret, which is not stored. Errors: ErrName, ErrScope, ErrExists, UnknownMerchants.
+func (t *Tokens) Add(ctx context.Context, name, scopes string, merchants ...string) (secret string, err error) {
 	if !nameForm.MatchString(name) {
 		return "", ErrName
 	}
@@ -102,7 +103,10 @@ func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, e
 	}
 	secret = t.mac.NewToken(tokenPrefix)
 	row := Token{ID: t.db.NewID(), Name: name, Scope: scope, Hash: seal.HashToken(secret), CreatedAt: t.db.Now()}
-	err = t.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	err = t.db.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+		if row.Merchants, err = ParseMerchants(ctx, tx, strings.Join(merchants, ",")); err != nil {
+			return err
+		}
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 			return err
 		}
@@ -119,9 +123,11 @@ func (t *Tokens) Add(ctx context.Context, name, scopes string) (secret string, e
 
 // keep records a change of a token by a command in the audit.
 func (t *Tokens) keep(ctx context.Context, tx db.Tx, action string, row Token) error {
-	return t.audit.Write(ctx, tx, audit.Act{
-		Actor: audit.Command(), Action: action, Object: "token", ObjectID: row.Name, Params: map[string]any{"scope": row.Scope},
-	})
+	params := map[string]any{"scope": row.Scope}
+	if row.Merchants != "" {
+		params["merchants"] = row.Merchants
+	}
+	return t.audit.Write(ctx, tx, audit.Act{Actor: audit.Command(), Action: action, Object: "token", ObjectID: row.Name, Params: params})
 }
 
 // List returns all tokens by name, revoked ones included.

@@ -26,8 +26,9 @@ import (
 
 type tokenCmd struct {
 	Add struct {
-		Name  string `arg:""`
-		Scope string `required:"" help:"What the token may do: one or more of monitor, control and compensate, separated by commas."`
+		Name      string `arg:""`
+		Scope     string `required:"" help:"What the token may do: one or more of monitor, control and compensate, separated by commas."`
+		Merchants string `help:"The merchants to which the token is limited: codes, separated by commas. Without it, all."`
 	} `cmd:"" help:"Create a token; it is printed once."`
 	List   struct{} `cmd:"" help:"List tokens."`
 	Revoke struct {
@@ -48,7 +49,7 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 	tokens := access.NewTokens(d, keys)
 	switch k.Selected().Name {
 	case "add":
-		secret, err := tokens.Add(ctx, t.Add.Name, t.Add.Scope)
+		secret, err := tokens.Add(ctx, t.Add.Name, t.Add.Scope, t.Add.Merchants)
 		if err == nil {
 			fmt.Fprintln(std.out, secret)
 		}
@@ -59,7 +60,7 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 	list, err := tokens.List(ctx)
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked")+limitedTo(l.Merchants))
 	}
 	w.Flush()
 	return err
@@ -69,6 +70,7 @@ type operatorCmd struct {
 	Add struct {
 		Name          string `arg:""`
 		Role          string `required:"" help:"One or more of viewer, support, ops, finance, lead, admin and auditor, separated by commas."`
+		Merchants     string `help:"The merchants to which the user is limited: codes, separated by commas. Without it, all."`
 		PasswordStdin bool   `help:"Read the password from standard input instead of creating a one-time one."`
 	} `cmd:"" help:"Add a console user."`
 	List    struct{} `cmd:"" help:"List console users."`
@@ -92,6 +94,10 @@ type operatorCmd struct {
 		Name string `arg:""`
 		Role string `arg:"" help:"One or more of viewer, support, ops, finance, lead, admin and auditor, separated by commas."`
 	} `cmd:"" help:"Replace the roles of a console user."`
+	Merchants struct {
+		Name  string `arg:""`
+		Codes string `arg:"" optional:"" help:"Codes, separated by commas; none = all merchants."`
+	} `cmd:"" help:"Limit a console user to merchants."`
 	Token struct {
 		Name    string        `arg:""`
 		Expires time.Duration `default:"720h" help:"How long the token is valid."`
@@ -123,7 +129,7 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 	oneTime := ""
 	switch k.Selected().Name {
 	case "add":
-		oneTime, err = operators.Add(ctx, o.Add.Name, o.Add.Role, password)
+		oneTime, err = operators.Add(ctx, o.Add.Name, o.Add.Role, password, o.Add.Merchants)
 	case "reset-password":
 		oneTime, err = operators.ResetPassword(ctx, o.ResetPassword.Name)
 	case "disable":
@@ -136,6 +142,8 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 		err = o.link(ctx, c, operators)
 	case "role":
 		err = operators.SetRoles(ctx, o.Role.Name, o.Role.Role)
+	case "merchants":
+		err = operators.SetMerchants(ctx, o.Merchants.Name, o.Merchants.Codes)
 	case "token":
 		return o.token(ctx, access.NewPersonalTokens(d, keys), std.out)
 	default:
@@ -172,10 +180,17 @@ func listOperators(ctx context.Context, operators *access.Operators, out io.Writ
 	list, err := operators.List(ctx)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Roles, moment(&l.CreatedAt), ended(l.DisabledAt, "disabled"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Roles, moment(&l.CreatedAt), ended(l.DisabledAt, "disabled")+limitedTo(l.Merchants))
 	}
 	w.Flush()
 	return err
+}
+
+func limitedTo(m access.Merchants) string {
+	if m == "" {
+		return ""
+	}
+	return "  merchants " + string(m)
 }
 
 func moment(us *int64) string { return time.UnixMicro(*us).UTC().Format(time.RFC3339) }

@@ -17,6 +17,7 @@ import (
 const (
 	InviteAct       = "operator.invite"
 	RoleAct         = "operator.role"
+	MerchantsAct    = "operator.merchants"
 	DisableAct      = "operator.disable"
 	EnableAct       = "operator.enable"
 	ResetAct        = "operator.reset_password"
@@ -29,6 +30,17 @@ const (
 // role is what InviteAct and RoleAct give.
 type role struct {
 	Role string `json:"role" required:"true" max:"500" doc:"The operator's roles, separated by commas."`
+}
+
+// merchants is what MerchantsAct gives.
+type merchants struct {
+	Merchants string `json:"merchants" max:"2000" doc:"The codes of the merchants to which the operator is limited, separated by commas; none = all."`
+}
+
+// invitation is what InviteAct gives.
+type invitation struct {
+	role
+	merchants
 }
 
 // Kinds returns the acts on the operator named by Ref.ID. InviteAct and ResetAct return an
@@ -63,9 +75,9 @@ func Kinds(o *access.Operators) []act.Kind {
 			return act.Outcome{}, end(ctx, tx, row)
 		})
 	}
-	inviting := kind(InviteAct, act.ParamsOf[role](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
-		r := in.Params.(role).Role
-		return invited(map[string]any{"role": r})(o.InviteTx(ctx, tx, name, r))
+	inviting := kind(InviteAct, act.ParamsOf[invitation](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+		p := in.Params.(invitation)
+		return invited(map[string]any{"role": p.Role, "merchants": p.Merchants})(o.InviteTx(ctx, tx, name, p.Role, p.Merchants))
 	})
 	inviting.Load = act.ByID(func(_ context.Context, _ bun.IDB, name string) (act.Subject, error) {
 		return act.Subject{ID: name}, nil // nobody yet
@@ -83,6 +95,20 @@ func Kinds(o *access.Operators) []act.Kind {
 			r := in.Params.(role).Role
 			_, err = o.SetRolesTx(ctx, tx, name, r)
 			return act.Outcome{Details: map[string]any{"role": r, "was": was.Roles}}, err
+		}),
+		kind(MerchantsAct, act.ParamsOf[merchants](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+			if isSelf(in.By, name) {
+				return act.Outcome{}, access.ErrSelf
+			}
+			was, err := access.Named(ctx, tx, name)
+			if err != nil {
+				return act.Outcome{}, err
+			}
+			row, err := o.SetMerchantsTx(ctx, tx, name, in.Params.(merchants).Merchants)
+			if err != nil {
+				return act.Outcome{}, err
+			}
+			return act.Outcome{Details: map[string]any{"merchants": row.Merchants, "was": was.Merchants}}, nil
 		}),
 		changing(DisableAct, o.DisableTx), changing(EnableAct, o.EnableTx),
 		kind(ResetAct, act.Params{}, func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {

@@ -76,6 +76,7 @@ var Acts = map[string]text.Text{
 	"approval.done":            {ZH: "已生效", EN: "it took effect"},
 	"approval.fail":            {ZH: "执行失败", EN: "it could not be carried out"},
 	"operator.role":            {ZH: "更改角色", EN: "changed a role"},
+	"operator.merchants":       {ZH: "限定商户", EN: "limited somebody to merchants"},
 	"operator.token":           {ZH: "创建个人令牌", EN: "created a personal token"},
 	"operator.revoke_tokens":   {ZH: "吊销个人令牌", EN: "revoked the personal tokens"},
 	"exception.ignore":         {ZH: "忽略", EN: "ignored it"},

@@ -300,7 +300,7 @@ func TestPasswordsCanBeOffButForEmergencies(t *testing.T) {
 		// A link from before opens nothing either.
 		var in *access.Invitation
 		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
-			in, err = p.h.Operators.InviteTx(ctx, tx, "new", access.Admin)
+			in, err = p.h.Operators.InviteTx(ctx, tx, "new", access.Admin, "")
 			return err
 		}); err != nil {
 			t.Fatal(err)
