@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -198,6 +199,7 @@ var domainErrors = []struct {
 	{suppliercall.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", "", "库存不足"},
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},
+	{access.ErrRole, http.StatusUnprocessableEntity, "invalid_field", "role", "没有这个角色"},
 	{access.ErrName, http.StatusUnprocessableEntity, "invalid_field", "name", "名称请用 1 到 64 个字符：a-z、0-9、点、- 和 _，以字母或数字开头"},
 	{access.ErrExists, http.StatusUnprocessableEntity, "invalid_field", "name", "这个名称已被使用，可能属于已停用的人：请换一个"},
 	{access.ErrSelf, http.StatusConflict, "own_access", "", "不能更改或停用自己：请另一位管理员处理"},
@@ -226,6 +228,8 @@ var statusCodes = map[int]string{
 	http.StatusRequestHeaderFieldsTooLarge: "header_too_large",
 }
 
+var tNoMerchants = text.Text{ZH: "没有这些商户：%s", EN: "there is no merchant %s"}
+
 var tRefundable = text.Text{ZH: "最多还能退 %s", EN: "at most %s can be refunded"}
 
 // answerTo returns the response to an error. An unknown error is our fault.
@@ -240,6 +244,9 @@ func answerTo(err error) *Error {
 	}
 	if e, ok := errors.AsType[*payout.LimitError](err); ok {
 		return &Error{Status: http.StatusConflict, Code: "limit_exceeded", Message: e.Error(), field: e.Field}
+	}
+	if e, ok := errors.AsType[access.UnknownMerchants](err); ok {
+		err = invalid.Field("merchants", tNoMerchants, strings.Join(e, ", "))
 	}
 	if e, ok := errors.AsType[*invalid.FieldError](err); ok {
 		answer := InvalidField(e.Field, e.Problem)

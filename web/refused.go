@@ -24,7 +24,7 @@ func (s *Server) pageOf(c *fiber.Ctx) *Route {
 	}
 	for ; path != ""; path = path[:strings.LastIndex(path, "/")] {
 		at := slices.IndexFunc(s.table, func(r Route) bool { return r.Method == http.MethodGet && r.Path == path })
-		if at >= 0 && s.Policy.Allows(op.Roles, s.table[at].Permission) {
+		if at >= 0 && s.Policy.Allows(op.Roles, s.table[at].Permission) && s.table[at].limit(c, s.Actor(c)) == nil {
 			return &s.table[at]
 		}
 	}

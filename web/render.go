@@ -43,6 +43,12 @@ func (s *Server) Render(c *fiber.Ctx, status int, page templ.Component) error {
 		}
 		status = r.Status
 	}
+	if s.Actor(c).Merchants != nil {
+		var err error
+		if body, err = s.prune(body); err != nil {
+			return err
+		}
+	}
 	c.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
 	return SendPacked(c.Status(status), body, nil)
 }
@@ -127,9 +133,13 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	if p.Unread.N, p.Unread.More, err = inbox.Unread(c.UserContext(), s.DB.Read, op.ID); err != nil {
 		s.Log.Debug("count the messages in an inbox", "error", db.ErrorText(err)) // the page is more important
 	}
+	by := s.Actor(c)
+	if p.Limited = by.Merchants != nil; p.Limited {
+		p.Names = limitedNames{p.Names, func(code string) bool { return s.Sees(by, code) }}
+	}
 	waiting := s.waiting.of(c, op)
 	for _, r := range s.table {
-		if r.Menu.Icon == "" || op.Gate != "" || !s.Policy.Allows(op.Roles, r.Permission) {
+		if r.Menu.Icon == "" || op.Gate != "" || !s.Policy.Allows(op.Roles, r.Permission) || p.Limited && r.Limit == nil {
 			continue
 		}
 		p.Menu = append(p.Menu, ui.MenuItem{
@@ -138,7 +148,9 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 			Current: r.Path == c.Path() || strings.HasPrefix(c.Path(), cmp.Or(below[r.Path], r.Path+"/")),
 		})
 	}
-	p.Paused = s.paused(c.Path(), op)
+	if !p.Limited { // the reason may name others
+		p.Paused = s.paused(c.Path(), op)
+	}
 	return p
 }
 

@@ -40,6 +40,7 @@ type Route struct {
 	Scope      string            // of a service's token; "" admits none
 	Person     bool              // services are refused: a person is needed
 	Key        MerchantKey       // which key of a merchant
+	Limit      Limit             // of callers who are limited to merchants; nil = it does not exist for them
 	Menu       Menu              // the route's entry in the navigation
 	Request    any               // the struct that it is read into, or an act's fields; nil = it has none
 	Answer     any               // the struct that answers it, or OneOf; nil = not JSON
@@ -98,12 +99,12 @@ func (s *Server) admit(r Route) []fiber.Handler {
 		return []fiber.Handler{s.dressPage}
 	case ForOperator:
 		if r.fragment() {
-			return []fiber.Handler{s.dressPage, refuseForeign, s.admitOperator(r.Permission)}
+			return []fiber.Handler{s.dressPage, refuseForeign, s.admitOperator(r)}
 		}
 		if !isSafe(r.Method) {
-			return []fiber.Handler{s.dressPage, s.admitOperator(r.Permission), s.showAgain}
+			return []fiber.Handler{s.dressPage, s.admitOperator(r), s.showAgain}
 		}
-		return []fiber.Handler{s.dressPage, s.admitOperator(r.Permission)}
+		return []fiber.Handler{s.dressPage, s.admitOperator(r)}
 	default:
 		return nil
 	}

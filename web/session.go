@@ -96,8 +96,10 @@ func Field(c *fiber.Ctx, name string) string { return string(c.Request().PostArg
 // gatePages are where a session goes first.
 var gatePages = map[access.Gate]string{access.GiveCode: "/second", access.SetPassword: "/me", access.SetSecond: "/me/second"}
 
-// admitOperator admits an operator who is signed in and has the route's permission.
-func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
+// admitOperator admits an operator who is signed in and has the route's permission, if it exists for
+// the operator.
+func (s *Server) admitOperator(r Route) fiber.Handler {
+	permission := r.Permission
 	return func(c *fiber.Ctx) error {
 		find := s.Sessions.Find
 		// Requests that a page makes by itself do not extend the session.
@@ -111,12 +113,15 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		actor := actorOf(op)
+		actor := s.actorOf(op)
 		c.Locals(localCaller, actor.Name)
 		c.Locals(localActor, actor)
 		c.Locals(localOperator, op)
 		if page := gatePages[op.Gate]; page != "" && c.Path() != page && (permission != access.UseAccount || op.Gate == access.GiveCode) {
 			return c.Redirect(page, http.StatusSeeOther)
+		}
+		if err := r.limit(c, actor); err != nil {
+			return err
 		}
 		if !s.Policy.Allows(op.Roles, permission) {
 			return forbidden(s.Policy.RolesWith(permission))
@@ -151,8 +156,8 @@ func Operator(c *fiber.Ctx) *access.Operator {
 }
 
 // actorOf returns an operator as an actor.
-func actorOf(op *access.Operator) act.Actor {
-	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Roles: op.Roles}
+func (s *Server) actorOf(op *access.Operator) act.Actor {
+	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Roles: op.Roles, Merchants: s.merchantIDs(op.Merchants)}
 }
 
 // Actor returns the admitted operator or service.

@@ -93,6 +93,8 @@ func (s *Server) admitMonitor(r Route) fiber.Handler {
 		c.Locals(localCaller, actor.Name)
 		c.Locals(localActor, actor)
 		switch {
+		case r.limit(c, actor) != nil:
+			return r.limit(c, actor)
 		case refused != nil:
 			return refused
 		case !s.keys.allow(seal.HashToken(key)):
@@ -119,7 +121,7 @@ func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor a
 		case !t.Has(r.Scope):
 			refused = errScope(r.Scope)
 		}
-		return act.Actor{Name: "token:" + t.Name, Token: &t}, refused, nil
+		return act.Actor{Name: "token:" + t.Name, Token: &t, Merchants: s.merchantIDs(t.Merchants)}, refused, nil
 	}
 	find := s.Sessions.Peek
 	personal := s.personal.MayBe(key)
@@ -141,7 +143,7 @@ func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor a
 	case !s.Policy.Allows(op.Roles, r.Permission):
 		refused = &act.Denied{Permission: r.Permission, Roles: s.Policy.RolesWith(r.Permission)}
 	}
-	return actorOf(op), refused, nil
+	return s.actorOf(op), refused, nil
 }
 
 // errScope returns the response to a service's token without the scope.

@@ -38,7 +38,7 @@ type waiting struct {
 // of returns the counts of what an operator may act on, by the paths of its pages. Pages without
 // counts are better than no pages: what cannot be read is only logged.
 func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits {
-	if w.s.Ready.failed("database") != nil || op.Gate != "" {
+	if w.s.Ready.failed("database") != nil || op.Gate != "" || w.s.Actor(c).Merchants != nil {
 		return nil
 	}
 	w.mu.Lock()
@@ -53,7 +53,9 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 	}
 	now := w.AtWork
 	w.mu.Unlock()
-	mine := now.Proposals.For(func(a *console.Approval) bool { return w.s.Approvals.May(actorOf(op), &a.Approval, a.MakerNow).Approve })
+	mine := now.Proposals.For(func(a *console.Approval) bool {
+		return w.s.Approvals.May(w.s.actorOf(op), &a.Approval, a.MakerNow).Approve
+	})
 	counts := map[string]console.Waits{"/approvals": {N: mine.Count, More: mine.More}}
 	for _, x := range []struct {
 		path  string

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
@@ -54,6 +55,11 @@ type Actor struct {
 	Remote string        // address that the call came from
 	// Merchants limits the actor to the subjects of these merchants; nil = all.
 	Merchants []int64
+}
+
+// Sees reports whether the actor is not limited to other merchants than this one.
+func (a Actor) Sees(merchant int64) bool {
+	return a.Merchants == nil || slices.Contains(a.Merchants, merchant)
 }
 
 // Ref identifies a subject. Load decides which fields a Kind reads.

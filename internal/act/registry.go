@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -156,7 +155,7 @@ func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input)
 	if err != nil {
 		return Subject{}, err
 	}
-	if len(found) != 1 || c.By.Merchants != nil && !slices.Contains(c.By.Merchants, found[0].MerchantID) {
+	if len(found) != 1 || !c.By.Sees(found[0].MerchantID) {
 		return Subject{}, ErrNotFound
 	}
 	s := found[0]

@@ -232,7 +232,7 @@ func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a decision, maker *acce
 // load finds an object that the actor may see. Errors: act.ErrNotFound.
 func load(ctx context.Context, q bun.IDB, a decision, id string, by act.Actor) (act.Subject, error) {
 	s, err := a.find(ctx, q, id)
-	if err == nil && !sees(by, s.MerchantID) {
+	if err == nil && !by.Sees(s.MerchantID) {
 		err = act.ErrNotFound
 	}
 	return s, err
@@ -248,10 +248,6 @@ func (a decision) find(ctx context.Context, q bun.IDB, id string) (act.Subject, 
 		return act.Subject{}, err
 	}
 	return found[0], nil
-}
-
-func sees(by act.Actor, merchant int64) bool {
-	return by.Merchants == nil || slices.Contains(by.Merchants, merchant)
 }
 
 // move is the only write of an approval's state: a compare-and-set that Moves allows. Errors:

@@ -145,7 +145,7 @@ func (d *Desk) rowsOf(ctx context.Context, m Many) (rows []Approval, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("read proposals: %w", err)
 	}
-	return slices.DeleteFunc(rows, func(a Approval) bool { return !sees(m.By, a.MerchantID) }), nil
+	return slices.DeleteFunc(rows, func(a Approval) bool { return !m.By.Sees(a.MerchantID) }), nil
 }
 
 // checkTyped compares the typed sums with those of the proposals. Errors: *act.FieldError.

@@ -30,7 +30,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	}
 	v.Asks = action.Second.Unverified
 	v.Roles = d.checkers(action, a.makerRoles(), said.Unverified)
-	if by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID) {
+	if by.Token != nil || by.ID == 0 || !by.Sees(a.MerchantID) {
 		return v
 	}
 	own := a.madeBy(by)

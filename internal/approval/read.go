@@ -52,7 +52,7 @@ func Find(ctx context.Context, q bun.IDB, id int64) (*Approval, error) {
 // Find reads an approval that the actor may see. Errors: act.ErrNotFound.
 func (d *Desk) Find(ctx context.Context, id int64, by act.Actor) (*Approval, error) {
 	a, err := Find(ctx, d.o.DB.Read, id)
-	if err == nil && !sees(by, a.MerchantID) {
+	if err == nil && !by.Sees(a.MerchantID) {
 		return nil, act.ErrNotFound
 	}
 	return a, err

@@ -159,19 +159,19 @@ type MerchantStatus struct {
 // MerchantStatuses reads one page of merchants by id, after the given one, with the figures of
 // the overview.
 func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
-	return b.merchantStatuses(ctx, code, "", after, limit)
+	return b.merchantStatuses(ctx, list.All(), code, "", after, limit)
 }
 
 // merchantStatuses is MerchantStatuses for those in a state; "" = any.
-func (b *Reader) merchantStatuses(ctx context.Context, code, state string, after int64, limit int) (all []MerchantStatus, next int64,
-	err error,
+func (b *Reader) merchantStatuses(ctx context.Context, scope list.Scope, code, state string, after int64, limit int) (all []MerchantStatus,
+	next int64, err error,
 ) {
 	var rows []struct {
 		ID         int64
 		Code, Name string
 		DisabledAt *int64
 	}
-	q := b.db.Read.NewSelect().TableExpr("merchants").Column("id", "code", "name", "disabled_at").
+	q := scope.In(b.db.Read.NewSelect(), "id").TableExpr("merchants").Column("id", "code", "name", "disabled_at").
 		Where("id > ?", after).Where(merchantStates[state]).OrderExpr("id").Limit(int64(limit) + 1)
 	if code != "" {
 		q = q.Where("code = ?", code)
@@ -213,7 +213,7 @@ func (b *Reader) merchantStatuses(ctx context.Context, code, state string, after
 
 // Merchants reads one page of the list of merchants.
 func (b *Reader) Merchants(ctx context.Context, q list.Query, s list.Slice) (list.Page[MerchantStatus], error) {
-	rows, next, err := b.merchantStatuses(ctx, q.Get("merchant"), q.Get("state"), s.At.ID, cmp.Or(s.Rows, list.PageSize))
+	rows, next, err := b.merchantStatuses(ctx, q.Scope, q.Get("merchant"), q.Get("state"), s.At.ID, cmp.Or(s.Rows, list.PageSize))
 	page := list.Page[MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
 	if next > 0 {
 		page.Older = list.Cursor{ID: next}

@@ -129,6 +129,14 @@ type Scope struct {
 // All returns the Scope that sees every row.
 func All() Scope { return Scope{all: true} }
 
+// In restricts a query that is no list's to the Scope; column has the id of a row's merchant.
+func (s Scope) In(q *bun.SelectQuery, column string) *bun.SelectQuery {
+	if s.all {
+		return q
+	}
+	return q.Where(column+" IN (?)", bun.List(append([]int64{-1}, s.merchants...))) // no merchant has the id -1
+}
+
 // Of returns the Scope of the given merchants.
 func Of(merchants ...int64) Scope { return Scope{merchants: merchants} }
 

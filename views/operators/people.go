@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"backstop/internal/access"
@@ -97,6 +98,7 @@ var PersonColumns = []ui.Column[Person]{
 	ui.Col("role", text.Role, ui.TextKind, func(p *ui.Page, x Person) ui.Cell {
 		return ui.Cell{Text: string(x.Roles), Show: p.RoleNames(x.Roles.Names())}
 	}),
+	ui.TextCol("merchants", text.Merchants, func(x Person) string { return string(x.Merchants) }),
 	ui.Col("state", text.State, ui.StateKind, func(p *ui.Page, x Person) ui.Cell { return ui.Cell{State: stateOf(p, x.Operator)} }),
 	ui.WordCol("second", text.SecondFactor, secondOf),
 	ui.TimeCol("signed_in", tLastSignIn, func(x Person) *int64 { return x.SignedInAt }),
@@ -151,6 +153,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 			ui.Facts(p, "person-title", text.Operator, append(
 				rolesOf(p, x.Roles),
 				ui.TextFact(tSignsInAt, "", x.Issuer).If(x.Issuer != ""),
+				ui.TextFact(text.Merchants, "", strings.Join(x.Merchants.Codes(), ", ")).If(x.Merchants != ""),
 				ui.TextFact(text.SecondFactor, "", secondOf(p, x.Person)),
 				ui.TimeFact(tLastSignIn, x.SignedInAt), ui.TimeFact(text.Created, &x.CreatedAt), ui.TimeFact(tDisabledAt, x.DisabledAt),
 				ui.TimeFact(tLinkUntil, x.PasswordExpiresAt).If(x.MustChange && on),
@@ -162,6 +165,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 		Side: []templ.Component{
 			ui.If(x.Self, ui.Notice(p, "info", p.T(tOwnAccess))),
 			act(on && own && !x.Self, "role", "role", tChangeRoles, tChangeRolesHow, roleField(p, x.Roles)),
+			act(on && !x.Self, "merchants", "merchants", tChangeLimit, tChangeRolesHow, merchantsField(p, "merchants-of", x.Merchants)),
 			act(on && own && !x.Self, "reset", "reset", tResetPassword, tResetHow),
 			act(x.TOTPSince != nil && !x.Self, "second", "reset_second", tResetSecond, tResetSecHow),
 			act(len(x.Sessions) > 0 && !x.Self, "sessions", "end_sessions", tEndSessions, tEndSessionsHow),
@@ -221,6 +225,8 @@ var (
 	}
 	tChangeRoles    = text.Text{ZH: "更改角色", EN: "Change the roles"}
 	tChangeRolesHow = text.Text{ZH: "从下一次请求起生效。", EN: "Takes effect with the next request."}
+	tChangeLimit    = text.Text{ZH: "限定商户", EN: "Limit to merchants"}
+	tMerchantsRule  = text.Text{ZH: "商户代码，用逗号分隔；留空 = 全部商户", EN: "Codes, separated by commas; empty = all merchants"}
 	tResetPassword  = text.Text{ZH: "重置密码", EN: "Reset the password"}
 	tResetHow       = text.Text{ZH: "旧密码和登录立即失效；新密码通过一次性链接设置。", EN: "The password and all sessions end at once; a new one is set by a link, once."}
 	tEndSessions    = text.Text{ZH: "结束登录", EN: "End the sessions"}

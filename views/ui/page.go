@@ -27,6 +27,7 @@ type Page struct {
 	User     string // empty = nobody is signed in
 	UserID   int64  // of the operator; 0 = nobody is signed in
 	Roles    access.Roles
+	Limited  bool       // to some merchants
 	Unread   Unread     // messages in the operator's inbox
 	Menu     []MenuItem // what the person may open
 	Names    Names      // of merchants and suppliers; nil = they are shown by code

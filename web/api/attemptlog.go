@@ -56,7 +56,7 @@ func (logQuery) choices() map[string][]string {
 
 // attemptLog returns attempts at notifications, newest first.
 func (s *handlers) attemptLog(c *fiber.Ctx) error {
-	want, slice := sliceOf(c, console.AttemptList)
+	want, slice := s.sliceOf(c, console.AttemptList)
 	slice.Uncounted = false
 	err := cmp.Or(within(&slice, s.DB.Now()), resume(requestOf[logQuery](c).Cursor, want, &slice), want.Check())
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *handlers) knownCodes(c *fiber.Ctx, supplier, merchant string) error {
 		}
 	}
 	if merchant != "" {
-		if id, err := s.Console.MerchantID(c.UserContext(), merchant); err != nil || id == 0 {
+		if id, err := s.Console.MerchantID(c.UserContext(), merchant); err != nil || id == 0 || !s.Sees(s.Actor(c), merchant) {
 			return orInvalid(err, "merchant")
 		}
 	}

@@ -181,7 +181,7 @@ func (s *handlers) listLines(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	_, slice := sliceOf(c, console.LineList)
+	_, slice := s.sliceOf(c, console.LineList)
 	found, err := s.Console.AccountLines(c.UserContext(), console.LinesOf(a, list.All()), slice)
 	if err != nil {
 		return err

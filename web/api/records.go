@@ -60,7 +60,7 @@ func (callbacksQuery) choices() map[string][]string {
 }
 
 func (s *handlers) listCallbacks(c *fiber.Ctx) error {
-	q, slice := sliceOf(c, console.CallbackList)
+	q, slice := s.sliceOf(c, console.CallbackList)
 	if !requestOf[callbacksQuery](c).Refused && !callback.IsRefusal(q.Get("outcome")) { // filtering by a refusal includes refusals
 		q = q.With("refused", "no")
 	}
@@ -115,8 +115,8 @@ type codes struct {
 }
 
 // sliceOf returns the filter and the page of a list that the request names.
-func sliceOf(c *fiber.Ctx, spec *list.Spec) (list.Query, list.Slice) {
-	q, slice := list.Query{Spec: spec, Scope: list.All()}, list.Slice{Uncounted: true}
+func (s *handlers) sliceOf(c *fiber.Ctx, spec *list.Spec) (list.Query, list.Slice) {
+	q, slice := list.Query{Spec: spec, Scope: s.Scope(c)}, list.Slice{Uncounted: true}
 	r := c.Locals(localRequest{}).(*request)
 	for _, p := range r.params {
 		switch v := r.to.Elem().FieldByIndex(p.Index); {
@@ -139,7 +139,7 @@ func sliceOf(c *fiber.Ctx, spec *list.Spec) (list.Query, list.Slice) {
 func listed[R, V any](s *handlers, c *fiber.Ctx, spec *list.Spec, read func(context.Context, list.Query, list.Slice) (list.Page[R], error),
 	view func(R) V,
 ) error {
-	q, slice := sliceOf(c, spec)
+	q, slice := s.sliceOf(c, spec)
 	if err := s.knownCodes(c, q.Get("supplier"), q.Get("merchant")); err != nil {
 		return err
 	}

@@ -101,6 +101,9 @@ func Routes(server *web.Server) []web.Route {
 			s.ping("/api/v1/admin/merchants/:code/ping", "merchant"),
 			s.ping("/api/v1/admin/subscriptions/:code/ping", "subscription"),
 		})
+	for i, r := range table {
+		table[i].Limit = s.limits()[r.Path]
+	}
 	limits := map[string]int64{"expires_in": int64(s.Config.OrderExpiryMax / time.Second)}
 	readers := map[int]*reader{}
 	for i, r := range table {

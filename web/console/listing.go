@@ -125,7 +125,7 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 		around.Views, err = s.viewBar(ctx, c, l)
 	}
 	other := func(t list.Term) bool { return t.Word != page.barsBy }
-	if err == nil && page.bars != nil && !slices.ContainsFunc(l.filter.Terms, other) {
+	if err == nil && page.bars != nil && !l.p.Limited && !slices.ContainsFunc(l.filter.Terms, other) {
 		around.Bars, err = page.bars(ctx, l.filter.Get(page.barsBy), l.span)
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *handlers) listAt(c *fiber.Ctx, spec *list.Spec, path string, always boo
 func (s *handlers) listOn(c *fiber.Ctx, p *ui.Page, spec *list.Spec, path string, always bool) *listing {
 	l := &listing{Filter: web.ReadFilter(c), s: s, p: p, query: ui.Query{Path: path, Values: url.Values{}}}
 	var err error
-	l.filter, err = list.Parse(spec, list.All(), l.Text)
+	l.filter, err = list.Parse(spec, s.Scope(c), l.Text)
 	if l.Err == nil {
 		l.Err = err
 	}
@@ -263,6 +263,9 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 		if v.Droppable, err = l.droppable(ctx); err != nil {
 			return v, err
 		}
+	}
+	if l.p.Limited { // the values of others are among them
+		return v, nil
 	}
 	v.Suggested, err = l.filter.Spec.Suggestions(ctx, l.s.DB.Lists)
 	return v, err

@@ -114,6 +114,8 @@ func (s *handlers) enter(c *fiber.Ctx, op *access.Operator, next string, params 
 // landing is where somebody's day begins who did not ask for a page.
 func landing(op *access.Operator) string {
 	switch {
+	case op.Merchants != "":
+		return "/orders"
 	case op.Roles.HasAny(access.Finance, access.Lead):
 		return "/approvals"
 	case op.Roles.HasAny(access.Ops, access.Admin, access.Auditor):

@@ -211,6 +211,7 @@ func (s *handlers) routes() []web.Route {
 		then("/operators", operator.InviteAct, s.invitee, s.showInvitation(s.sendOperators)),
 		page("/operators/:operator", access.ManageOperators, s.operatorPage, web.Menu{}),
 		do("/operators/:operator/role", operator.RoleAct, byID(operatorName), ofOperator),
+		do("/operators/:operator/merchants", operator.MerchantsAct, byID(operatorName), ofOperator),
 		do("/operators/:operator/disable", operator.DisableAct, byID(operatorName), ofOperator),
 		do("/operators/:operator/enable", operator.EnableAct, byID(operatorName), ofOperator),
 		do("/operators/:operator/end_sessions", operator.EndSessionsAct, byID(operatorName), ofOperator),
@@ -254,7 +255,11 @@ func (s *handlers) routes() []web.Route {
 		}
 		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
-	return s.follow(s.decisions(slices.Concat(s.settingRoutes(), list)))
+	all, limits := s.follow(s.decisions(slices.Concat(s.settingRoutes(), list))), s.limits()
+	for i, r := range all {
+		all[i].Limit = limits[r.Path]
+	}
+	return all
 }
 
 // idOf reads an id from the path. Errors: act.ErrNotFound.

@@ -62,7 +62,7 @@ func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []pre
 func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.ViewBar, error) {
 	name := l.filter.Spec.Name
 	of, ok := s.Views.Lists[name]
-	if !ok || of.Spec != l.filter.Spec || !s.Policy.Allows(l.p.Roles, of.Permission) {
+	if !ok || of.Spec != l.filter.Spec || l.p.Limited || !s.Policy.Allows(l.p.Roles, of.Permission) {
 		return nil, nil
 	}
 	rows, err := s.Views.For(ctx, l.p.UserID, name)

@@ -1,0 +1,74 @@
+package console
+
+import (
+	"backstop/internal/act"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// limits are the routes that exist for operators who are limited to merchants, by path: all others
+// are 404 for them. Lists filter by the caller's merchants, acts check their subject, and OwnRow
+// checks a page of one thing.
+func (s *handlers) limits() map[string]web.Limit {
+	order := web.OwnRow(s.Server, "SELECT merchant_id FROM orders WHERE order_no = ?", web.OrderNo)
+	return map[string]web.Limit{
+		"/orders":                                 web.ByHandler,
+		"/orders/:order_no":                       order,
+		"/orders/:order_no/_head":                 order,
+		"/orders/:order_no/_why":                  order,
+		"/orders/:order_no/_story":                order,
+		"/orders/:order_no/_money":                order,
+		"/orders/:order_no/_diff":                 order,
+		"/orders/:order_no/events/:event_id/_raw": order,
+		"/orders/:order_no/evidence":              order,
+		"/orders/:order_no/unmask":                order,
+		"/orders/:order_no/resend":                order,
+		"/orders/:order_no/note":                  order,
+		"/orders/:order_no/query":                 order,
+
+		"/callbacks":           web.ByHandler,
+		"/callbacks/:callback": web.OwnRow(s.Server, ownCallback, idIn("callback")),
+
+		"/notifications":                      web.ByHandler,
+		"/notifications/:notification":        s.ownNotification,
+		"/notifications/:notification/resend": s.ownNotification,
+
+		"/refunds":              web.ByHandler,
+		"/refunds/:refund_no":   web.OwnRow(s.Server, "SELECT merchant_id FROM refunds WHERE refund_no = ?", web.RefundNo),
+		"/payouts":              web.ByHandler,
+		"/payouts/:payout_no":   web.OwnRow(s.Server, "SELECT merchant_id FROM payouts WHERE payout_no = ?", web.PayoutNo),
+		"/disputes":             web.ByHandler,
+		"/disputes/:dispute_no": web.OwnRow(s.Server, "SELECT merchant_id FROM disputes WHERE dispute_no = ?", web.DisputeNo),
+
+		"/merchants":           web.ByHandler,
+		"/merchants/:merchant": web.OwnRow(s.Server, "SELECT id FROM merchants WHERE code = ?", web.MerchantCode),
+
+		"/roles":            web.ByHandler,
+		"/me":               web.ByHandler,
+		"/me/password":      web.ByHandler,
+		"/me/sessions/end":  web.ByHandler,
+		"/second":           web.ByHandler,
+		"/me/second":        web.ByHandler,
+		"/me/second/codes":  web.ByHandler,
+		"/me/second/remove": web.ByHandler,
+
+		"/me/second/passkeys":        web.ByHandler,
+		"/me/second/passkeys/remove": web.ByHandler,
+	}
+}
+
+const ownCallback = "SELECT o.merchant_id FROM callbacks AS c JOIN orders AS o ON o.id = c.order_id WHERE c.id = ?"
+
+func idIn(param string) func(*fiber.Ctx) (int64, error) {
+	return func(c *fiber.Ctx) (int64, error) { return idOf(c, param) }
+}
+
+// ownNotification admits to the notifications, and deliveries, of a merchant of one's own.
+func (s *handlers) ownNotification(c *fiber.Ctx, by act.Actor) error {
+	n, _, err := s.notification(c)
+	if err == nil && (n.ToSubscriber || !by.Sees(n.RecipientID)) {
+		err = act.ErrNotFound
+	}
+	return err
+}
