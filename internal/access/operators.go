@@ -47,7 +47,8 @@ func (o *Operators) Add(ctx context.Context, name, roles, password string, merch
 	if password == "" {
 		oneTime = newOneTimePassword()
 	}
-	if err := o.add(ctx, &Operator{Name: name, Roles: set}, cmp.Or(password, oneTime), password == "", strings.Join(merchants, ",")); err != nil {
+	row := &Operator{Name: name, Roles: set}
+	if err := o.add(ctx, row, cmp.Or(password, oneTime), password == "", strings.Join(merchants, ",")); err != nil {
 		return "", err
 	}
 	return oneTime, nil

@@ -34,7 +34,7 @@ type role struct {
 
 // merchants is what MerchantsAct gives.
 type merchants struct {
-	Merchants string `json:"merchants" max:"2000" doc:"The codes of the merchants to which the operator is limited, separated by commas; none = all."`
+	Merchants string `json:"merchants" max:"2000" doc:"Codes of the merchants to which the operator is limited, separated by commas; none = all."`
 }
 
 // invitation is what InviteAct gives.
@@ -75,41 +75,18 @@ func Kinds(o *access.Operators) []act.Kind {
 			return act.Outcome{}, end(ctx, tx, row)
 		})
 	}
-	inviting := kind(InviteAct, act.ParamsOf[invitation](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+	invite := func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
 		p := in.Params.(invitation)
 		return invited(map[string]any{"role": p.Role, "merchants": p.Merchants})(o.InviteTx(ctx, tx, name, p.Role, p.Merchants))
-	})
+	}
+	inviting := kind(InviteAct, act.ParamsOf[invitation](), invite)
 	inviting.Load = act.ByID(func(_ context.Context, _ bun.IDB, name string) (act.Subject, error) {
 		return act.Subject{ID: name}, nil // nobody yet
 	})
 	return []act.Kind{
 		inviting,
-		kind(RoleAct, act.ParamsOf[role](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
-			if isSelf(in.By, name) {
-				return act.Outcome{}, access.ErrSelf
-			}
-			was, err := access.Named(ctx, tx, name)
-			if err != nil {
-				return act.Outcome{}, err
-			}
-			r := in.Params.(role).Role
-			_, err = o.SetRolesTx(ctx, tx, name, r)
-			return act.Outcome{Details: map[string]any{"role": r, "was": was.Roles}}, err
-		}),
-		kind(MerchantsAct, act.ParamsOf[merchants](), func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
-			if isSelf(in.By, name) {
-				return act.Outcome{}, access.ErrSelf
-			}
-			was, err := access.Named(ctx, tx, name)
-			if err != nil {
-				return act.Outcome{}, err
-			}
-			row, err := o.SetMerchantsTx(ctx, tx, name, in.Params.(merchants).Merchants)
-			if err != nil {
-				return act.Outcome{}, err
-			}
-			return act.Outcome{Details: map[string]any{"merchants": row.Merchants, "was": was.Merchants}}, nil
-		}),
+		kind(RoleAct, act.ParamsOf[role](), setRoles(o)),
+		kind(MerchantsAct, act.ParamsOf[merchants](), limit(o)),
 		changing(DisableAct, o.DisableTx), changing(EnableAct, o.EnableTx),
 		kind(ResetAct, act.Params{}, func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
 			if isSelf(in.By, name) {
@@ -119,6 +96,40 @@ func Kinds(o *access.Operators) []act.Kind {
 		}),
 		ending(ResetSecondAct, access.ResetSecondTx),
 		ending(EndSessionsAct, access.EndSessions), ending(RevokeTokensAct, access.RevokeTokens),
+	}
+}
+
+// setRoles replaces an operator's roles.
+func setRoles(o *access.Operators) func(context.Context, db.Tx, act.Input, string) (act.Outcome, error) {
+	return func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+		if isSelf(in.By, name) {
+			return act.Outcome{}, access.ErrSelf
+		}
+		was, err := access.Named(ctx, tx, name)
+		if err != nil {
+			return act.Outcome{}, err
+		}
+		r := in.Params.(role).Role
+		_, err = o.SetRolesTx(ctx, tx, name, r)
+		return act.Outcome{Details: map[string]any{"role": r, "was": was.Roles}}, err
+	}
+}
+
+// limit limits an operator to merchants.
+func limit(o *access.Operators) func(context.Context, db.Tx, act.Input, string) (act.Outcome, error) {
+	return func(ctx context.Context, tx db.Tx, in act.Input, name string) (act.Outcome, error) {
+		if isSelf(in.By, name) {
+			return act.Outcome{}, access.ErrSelf
+		}
+		was, err := access.Named(ctx, tx, name)
+		if err != nil {
+			return act.Outcome{}, err
+		}
+		row, err := o.SetMerchantsTx(ctx, tx, name, in.Params.(merchants).Merchants)
+		if err != nil {
+			return act.Outcome{}, err
+		}
+		return act.Outcome{Details: map[string]any{"merchants": row.Merchants, "was": was.Merchants}}, nil
 	}
 }
 
