@@ -25,6 +25,9 @@ type Identity struct {
 	Issuer, Subject string
 	Name            string // to have here; "" = the provider gives none that is valid here
 	Roles           Roles  // of the person's groups; "" = none
+	// Merchants are the codes to which the provider limits the person, separated by commas; "" = to none
+	// in particular, nil = it does not decide.
+	Merchants *string
 }
 
 // IsName reports whether an operator may have the name.
@@ -32,7 +35,7 @@ func IsName(name string) bool { return nameForm.MatchString(name) }
 
 // SignInAs returns the operator of an identity with the roles that it has now. The first sign-in
 // adds the operator. A person without a role loses sessions and personal tokens. Errors: ErrNoRole,
-// ErrDisabled, ErrName, and ErrExists if somebody else has the name.
+// ErrDisabled, ErrName, UnknownMerchants, and ErrExists if somebody else has the name.
 func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*Operator, error) {
 	row, err := o.signInAs(ctx, id, remote)
 	if errors.Is(err, db.ErrStale) { // the same person signed in elsewhere for the first time
@@ -62,7 +65,7 @@ func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (r
 		case id.Roles == "":
 			return errors.Join(EndSessions(ctx, tx, row), RevokeTokens(ctx, tx, row))
 		}
-		return o.adoptRoles(ctx, tx, row, id, remote)
+		return o.adopt(ctx, tx, row, id, remote)
 	})
 	return row, err
 }
@@ -82,24 +85,39 @@ func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote stri
 	if err != nil {
 		return nil, fmt.Errorf("add the identity of %s: %w", id.Name, err)
 	}
-	if err := o.insert(ctx, tx, row, ""); err != nil {
+	var merchants string
+	if id.Merchants != nil {
+		merchants = *id.Merchants
+	}
+	if err := o.insert(ctx, tx, row, merchants); err != nil {
 		return nil, err
 	}
-	return row, o.byProvider(ctx, tx, "operator.join", row, remote, map[string]any{"role": row.Roles, "issuer": id.Issuer})
+	joined := params(row)
+	joined["issuer"] = id.Issuer
+	return row, o.byProvider(ctx, tx, "operator.join", row, remote, joined)
 }
 
-// adoptRoles gives the operator the roles of the groups. The provider decides, so that the last admin
-// can lose the role too: the operator for emergencies has a password.
-func (o *Operators) adoptRoles(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) error {
-	was := row.Roles
-	if was == id.Roles {
+// adopt gives the operator the roles of the groups, and the limit where the provider sets it. The provider
+// decides, so that the last admin can lose the role too: the operator for emergencies has a password.
+// Errors: UnknownMerchants.
+func (o *Operators) adopt(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) (err error) {
+	was, limit := row.Roles, row.Merchants
+	if id.Merchants != nil {
+		if limit, err = ParseMerchants(ctx, tx, *id.Merchants); err != nil {
+			return err
+		}
+	}
+	if was == id.Roles && limit == row.Merchants {
 		return nil
 	}
-	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", id.Roles, o.db.Now(), row.ID).Exec(ctx); err != nil {
-		return fmt.Errorf("change the role of %s: %w", row.Name, err)
+	if _, err := tx.NewRaw("UPDATE operators SET role = ?, merchants = ?, updated_at = ? WHERE id = ?", id.Roles, limit, o.db.Now(),
+		row.ID).Exec(ctx); err != nil {
+		return fmt.Errorf("change the roles of %s: %w", row.Name, err)
 	}
-	row.Roles = id.Roles
-	return o.byProvider(ctx, tx, "operator.role", row, remote, map[string]any{"role": row.Roles, "was": was, "issuer": id.Issuer})
+	row.Roles, row.Merchants = id.Roles, limit
+	changed := params(row)
+	changed["was"], changed["issuer"] = was, id.Issuer
+	return o.byProvider(ctx, tx, "operator.role", row, remote, changed)
 }
 
 // Link makes somebody at a provider sign in as an operator who had a password until now, by a command:

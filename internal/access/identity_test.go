@@ -161,3 +161,39 @@ func TestAnOperatorWithAPasswordMovesToTheProvider(t *testing.T) {
 		}
 	})
 }
+
+func TestTheProviderLimitsToMerchants(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		for i, code := range []string{"m1", "m2"} {
+			if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, api_key_hash, signing_secrets, notify, created_at, updated_at)"+
+				" VALUES (?, ?, '', ?, '[]', '{}', 0, 0)", i+1, code, code).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range []struct {
+			claim string // "-" = the provider does not decide
+			want  Merchants
+			err   error
+		}{
+			{"m9", "", ErrMerchants},
+			{"m2,m1", "m1,m2", nil},
+			{"m1,m9", "m1,m2", ErrMerchants},
+			{"-", "m1,m2", nil},
+			{"m1", "m1", nil},
+			{"", "", nil},
+		} {
+			id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Roles: Support}
+			if step.claim != "-" {
+				id.Merchants = &step.claim
+			}
+			if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, step.err) {
+				t.Errorf("limited to %q: %v", step.claim, err)
+			}
+			if op, err := Named(t.Context(), d.Read, "li"); err == nil && op.Merchants != step.want {
+				t.Errorf("limited to %q: %q is stored, want %q", step.claim, op.Merchants, step.want)
+			}
+		}
+	})
+}

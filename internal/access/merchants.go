@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,12 @@ import (
 
 // UnknownMerchants names codes that no merchant has.
 type UnknownMerchants []string
+
+// ErrMerchants is every UnknownMerchants.
+var ErrMerchants = errors.New("there is no such merchant")
+
+// Is reports whether the error is meant.
+func (u UnknownMerchants) Is(target error) bool { return target == ErrMerchants }
 
 func (u UnknownMerchants) Error() string { return "there is no merchant " + strings.Join(u, ", ") }
 

@@ -121,12 +121,14 @@ func (p *Provider) Finish(ctx context.Context, f Flow, c Callback) (*Person, err
 // claims are what the provider says of a person.
 type claims map[string]json.RawMessage
 
-// claims returns those of the ID token and, where it has no groups or no name, of the userinfo.
+// claims returns those of the ID token and, where it has no groups, no merchants or no name, of the userinfo.
 func (p *Provider) claims(ctx context.Context, d *discovered, id *oidc.IDToken, token *oauth2.Token) (all claims, err error) {
 	if err := id.Claims(&all); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrToken, err)
 	}
-	if _, ok := all[p.o.GroupsClaim]; ok && all.name() != "" || d.UserInfoEndpoint() == "" {
+	_, grouped := all[p.o.GroupsClaim]
+	_, limited := all[p.o.MerchantsClaim]
+	if grouped && (limited || p.o.MerchantsClaim == "") && all.name() != "" || d.UserInfoEndpoint() == "" {
 		return all, nil
 	}
 	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
@@ -169,7 +171,7 @@ func (c claims) time(name string) *time.Time {
 }
 
 // person returns who the claims are about.
-func (p *Provider) person(f Flow, id *oidc.IDToken, all claims) (*Person, error) {
+func (p *Provider) person(f Flow, id *oidc.IDToken, all claims) (who *Person, err error) {
 	// A token for several clients names the one that asked (OpenID Connect Core, 3.1.3.7).
 	if party := all.text("azp"); party != p.o.ClientID && (party != "" || len(id.Audience) > 1) {
 		return nil, fmt.Errorf("%w: it was made for another client", ErrToken)
@@ -177,9 +179,12 @@ func (p *Provider) person(f Flow, id *oidc.IDToken, all claims) (*Person, error)
 	if id.Subject == "" || len(id.Subject) > maxSubject {
 		return nil, fmt.Errorf("%w: its subject has no or too many characters", ErrToken)
 	}
-	who := &Person{Identity: access.Identity{
+	who = &Person{Identity: access.Identity{
 		Issuer: p.o.Issuer, Subject: id.Subject, Name: all.name(), Roles: p.roles(all.texts(p.o.GroupsClaim)),
 	}}
+	if who.Merchants, err = p.merchants(all); err != nil {
+		return nil, err
+	}
 	now := p.o.Now()
 	at := all.time("auth_time")
 	if at != nil && at.After(now.Add(clockSkew)) {
@@ -220,4 +225,20 @@ func (p *Provider) roles(groups []string) access.Roles {
 		}
 	}
 	return access.RolesOf(names...)
+}
+
+// merchants returns the codes of the merchants to which the person is limited, separated by commas; nil =
+// the provider does not decide. An empty claim is not taken for no limit. Errors: ErrToken.
+func (p *Provider) merchants(all claims) (*string, error) {
+	if p.o.MerchantsClaim == "" {
+		return nil, nil
+	}
+	if _, ok := all[p.o.MerchantsClaim]; !ok {
+		return new(string), nil
+	}
+	codes := strings.Join(all.texts(p.o.MerchantsClaim), ",")
+	if strings.Trim(codes, ", ") == "" {
+		return nil, fmt.Errorf("%w: its claim %s names no merchant", ErrToken, p.o.MerchantsClaim)
+	}
+	return &codes, nil
 }

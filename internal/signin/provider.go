@@ -40,6 +40,7 @@ type Options struct {
 	Secret           config.Secret     // of the client; not set = it has none
 	Redirect         string            // our URL to which the provider sends the browser back
 	GroupsClaim      string            // of a token: the groups of the person
+	MerchantsClaim   string            // those to which the person is limited; "" = the provider limits nobody
 	Roles            config.GroupRoles // of the groups
 	Allow            []netip.Prefix    // non-public ranges in which the provider may be
 	Now              func() time.Time
@@ -200,6 +201,6 @@ func FromConfig(c config.Config, now func() time.Time) (*Provider, error) {
 	}
 	return New(Options{
 		Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, Secret: secret, Redirect: c.AdminURL + CallbackPath,
-		GroupsClaim: c.OIDCGroupsClaim, Roles: c.OIDCRoles, Allow: c.OIDCAllowCIDRs, Now: now,
+		GroupsClaim: c.OIDCGroupsClaim, MerchantsClaim: c.OIDCMerchantsClaim, Roles: c.OIDCRoles, Allow: c.OIDCAllowCIDRs, Now: now,
 	}), nil
 }

@@ -76,6 +76,41 @@ func TestSigningInAtTheProvider(t *testing.T) {
 	}
 }
 
+func TestTheProviderLimitsToMerchants(t *testing.T) {
+	t.Parallel()
+	there, plain := open(t)
+	o := options(there.URL)
+	o.MerchantsClaim = "merchants"
+	here := signin.New(o)
+	t.Cleanup(here.Close)
+	user := signintest.User{Subject: "s-1", Name: "Li.Hang@example.com", Groups: []string{"payments"}}
+	for _, x := range []struct {
+		claim any
+		want  string
+		err   error
+	}{
+		{nil, "", nil},
+		{"m1", "m1", nil},
+		{[]string{"m1", "m2"}, "m1,m2", nil},
+		{[]string{}, "", signin.ErrToken},
+		{7, "", signin.ErrToken},
+		{" , ", "", signin.ErrToken},
+	} {
+		user.Merchants = x.claim
+		there.Add(user)
+		for _, inToken := range []bool{false, true} {
+			there.Set(true, inToken)
+			who, err := signIn(t, there, here, false)
+			if !errors.Is(err, x.err) || err == nil && *who.Merchants != x.want {
+				t.Errorf("%v in the token %t: %+v, %v", x.claim, inToken, who, err)
+			}
+		}
+		if who, err := signIn(t, there, plain, false); err != nil || who.Merchants != nil {
+			t.Errorf("%v, which nobody asked for: %+v, %v", x.claim, who, err)
+		}
+	}
+}
+
 func TestTheProviderIsAskedWithPKCE(t *testing.T) {
 	t.Parallel()
 	there, here := open(t)

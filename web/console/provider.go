@@ -140,6 +140,10 @@ var refusedPeople = map[error]text.Text{
 		ZH: "%[1]s 没有给出可用的用户名（a-z、0-9、点、- 和 _）或已验证的邮箱。请联系管理它的人，或一位管理员（%[2]s）。",
 		EN: "%[1]s gives no name that is valid here (a-z, 0-9, dot, - and _), and no verified e-mail address. Ask whoever manages it, or an admin of this console (%[2]s).",
 	},
+	access.ErrMerchants: {
+		ZH: "您已在 %[1]s 登录，但它把您限定在这里没有的商户。请联系管理它的人，或一位管理员（%[2]s）。",
+		EN: "You are signed in at %[1]s, which limits you to a merchant that does not exist here. Ask whoever manages it, or an admin of this console (%[2]s).",
+	},
 	access.ErrDisabled: {
 		ZH: "您已在 %[1]s 登录，但您在这里的账号已停用。请联系一位管理员（%[2]s）。",
 		EN: "You are signed in at %[1]s, but you are disabled here. Ask an admin of this console (%[2]s).",

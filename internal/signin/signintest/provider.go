@@ -40,6 +40,7 @@ const password = "password at the provider"
 type User struct {
 	Subject, Name, Email string
 	Groups               []string
+	Merchants            any // the claim merchants; nil = none
 }
 
 // Provider is a provider of zitadel/oidc, whose tokens a test may forge.
@@ -198,6 +199,9 @@ func (p *Provider) addGroups(info *oidc.UserInfo, subject string) {
 	for _, u := range p.users {
 		if u.Subject == subject {
 			info.AppendClaims("groups", u.Groups)
+			if u.Merchants != nil {
+				info.AppendClaims("merchants", u.Merchants)
+			}
 		}
 	}
 }
