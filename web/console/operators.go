@@ -37,7 +37,9 @@ func (s *handlers) sendOperators(c *fiber.Ctx, link *operators.InviteLink) error
 	for _, t := range running {
 		tokens[t.OperatorID]++
 	}
-	x := operators.PeopleData{Key: act.NewKey(), Link: link, Mails: s.Mail != nil, First: c.Query("first") == "1", NoPasswords: s.Config.Passwords == "off"}
+	x := operators.PeopleData{
+		Key: act.NewKey(), Link: link, Mails: s.Mail != nil, First: c.Query("first") == "1", NoPasswords: s.Config.Passwords == "off",
+	}
 	for _, op := range all {
 		x.People = append(x.People, operators.Person{Operator: op, Sessions: sessions[op.ID], Tokens: tokens[op.ID]})
 	}
@@ -88,10 +90,19 @@ func operatorName(c *fiber.Ctx) (string, error) {
 	return name, nil
 }
 
+// errPasswordsOff refuses an invitation that could not be accepted.
+var errPasswordsOff = &web.Error{
+	Status: http.StatusConflict, Code: "passwords_off", Message: "sign-in by password is off: people sign in at the provider",
+}
+
 // invitee refers to whom the form invites. The mail address is checked before anything is done.
 func (s *handlers) invitee(c *fiber.Ctx) (act.Ref, error) {
+	name := web.Field(c, "name")
+	if !s.Config.ByPassword(name) {
+		return act.Ref{}, errPasswordsOff
+	}
 	_, err := s.mailAddress(c)
-	return act.Ref{ID: web.Field(c, "name")}, err
+	return act.Ref{ID: name}, err
 }
 
 func ofOperator(of act.Ref) string { return "/operators/" + url.PathEscape(of.ID) }

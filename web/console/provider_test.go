@@ -297,6 +297,10 @@ func TestPasswordsCanBeOffButForEmergencies(t *testing.T) {
 		if got := p.get(t, "/operators"); got.Status != http.StatusOK || strings.Contains(got.Body, `action="/operators"`) {
 			t.Errorf("people can be invited to set a password: %d", got.Status)
 		}
+		got := p.post(t, "/operators", "name", "new", "role", access.Viewer, "reason", "a new colleague", "form_key", "k-1")
+		if got.Status != http.StatusConflict {
+			t.Errorf("an invitation: %d", got.Status)
+		}
 		// A link from before opens nothing either.
 		var in *access.Invitation
 		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
