@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/act"
+
 	"backstop/internal/alert"
 	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
@@ -71,6 +73,7 @@ func (s *Server) admitMerchant(want MerchantKey) fiber.Handler {
 			return err
 		}
 		c.Locals(localMerchant, m)
+		c.Locals(localActor, act.Actor{Name: "merchant:" + m.Code, Merchants: []int64{m.ID}, OfMerchant: true})
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		return c.Next()
 	}

@@ -160,7 +160,7 @@ func (s *Server) actorOf(op *access.Operator) act.Actor {
 	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Roles: op.Roles, Merchants: s.merchantIDs(op.Merchants)}
 }
 
-// Actor returns the admitted operator or service.
+// Actor returns the admitted operator, service or merchant's system.
 func (s *Server) Actor(c *fiber.Ctx) act.Actor {
 	actor, _ := c.Locals(localActor).(act.Actor)
 	actor.Remote = s.Client(c).String()

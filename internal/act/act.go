@@ -46,7 +46,7 @@ func (e *Denied) Error() string {
 	return "this needs the permission " + string(e.Permission)
 }
 
-// Actor is an operator or a service.
+// Actor is an operator, a service or a merchant's system.
 type Actor struct {
 	Name   string        // as in the audit: "operator:li.hang", "token:grafana"
 	ID     int64         // operator's id; 0 = a service
@@ -55,6 +55,8 @@ type Actor struct {
 	Remote string        // address that the call came from
 	// Merchants limits the actor to the subjects of these merchants; nil = all.
 	Merchants []int64
+	// OfMerchant is a merchant's own system, by its API key: Merchants has that merchant alone.
+	OfMerchant bool
 }
 
 // Sees reports whether the actor is not limited to other merchants than this one.
@@ -164,6 +166,8 @@ type Kind struct {
 	Object     string            // kind of subject, as in the audit: "exception"
 	Permission access.Permission // required of an operator
 	Scope      string            // required of a service token; "" = services may not do this
+	// OfMerchant acts are done by merchants' systems too, about what is theirs.
+	OfMerchant bool
 	// Easy acts are easily undone and need no reason.
 	Easy bool
 	// Fresh acts ask operators who have a second factor for it, unless they gave it within the last

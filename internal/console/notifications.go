@@ -27,7 +27,7 @@ var DeliveryList = list.New(list.Spec{
 	CauseWord: "cause",
 	Fields: []list.Field{
 		{Word: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
-		{Word: "status", Match: matchStatus, Values: deliveryStates},
+		{Word: "status", Match: matchStatus, Values: DeliveryStates},
 		{Word: "type", Column: "event_type", Values: notify.Types},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
 		{Word: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "name")},
@@ -51,7 +51,8 @@ func ofOrdersAt(ctx context.Context, in list.Lookup, code string) (list.Match, e
 // Parked is the status of notifications that wait for their recipient's breaker.
 const Parked = "parked"
 
-var deliveryStates = append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped),
+// DeliveryStates are the statuses by which notifications are filtered.
+var DeliveryStates = append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped),
 	Parked)
 
 func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, error) {

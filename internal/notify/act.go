@@ -73,8 +73,8 @@ type resendParams struct {
 // ErrSending, breaker.ErrProbing.
 func (a Acts) resending() act.Kind {
 	return act.Kind{
-		Name: ResendAct, Object: "order", Permission: access.Resend, Load: a.load, Needs: resendNeeds, Do: a.resend,
-		Params: act.ParamsOf[resendParams](),
+		Name: ResendAct, Object: "order", Permission: access.Resend, OfMerchant: true, Load: a.load, Needs: resendNeeds,
+		Do: a.resend, Params: act.ParamsOf[resendParams](),
 	}
 }
 

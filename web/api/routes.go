@@ -48,6 +48,7 @@ func Routes(server *web.Server) []web.Route {
 	}
 	const orders = "/api/v1/orders"
 	table := slices.Concat(s.approvalRoutes(), s.proposalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(),
+		s.notificationRoutes(),
 		s.settingRoutes(),
 		[]web.Route{
 			{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys, Answer: keysView{}},
