@@ -551,3 +551,34 @@ func TestWhoIsLimitedToMerchantsIsLimitedToOnesThatThereAre(t *testing.T) {
 		}
 	})
 }
+
+// An admin or lead with a limit cannot do what only an admin or lead of everything can.
+func TestTheLastAdminAndLeadAreNotLimited(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, api_key_hash, signing_secrets, notify, created_at, updated_at)" +
+			" VALUES (1, 'm1', '', 'x', '[]', '{}', 0, 0)").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		o := operatorsOf(t, d)
+		mustAdd(t, o, "ada", Admin, password)
+		mustAdd(t, o, "lee", Lead, password)
+		mustAdd(t, o, "lou", Lead, password)
+		for _, c := range []struct {
+			name, codes string
+			want        error
+		}{
+			{"ada", "m1", ErrLastAdmin}, {"ada", "", nil}, {"lee", "m1", nil}, {"lou", "m1", ErrLastApprover}, {"lee", "m1", nil}, {"lou", "", nil},
+		} {
+			if err := o.SetMerchants(t.Context(), c.name, c.codes); !errors.Is(err, c.want) {
+				t.Errorf("%s to %q: %v, want %v", c.name, c.codes, err, c.want)
+			}
+		}
+		if err := o.Disable(t.Context(), "lou"); !errors.Is(err, ErrLastApprover) {
+			t.Errorf("the last lead without a limit: %v", err)
+		}
+		if err := o.Disable(t.Context(), "lee"); err != nil {
+			t.Errorf("a lead with a limit: %v", err)
+		}
+	})
+}

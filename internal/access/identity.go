@@ -25,8 +25,8 @@ type Identity struct {
 	Issuer, Subject string
 	Name            string // to have here; "" = the provider gives none that is valid here
 	Roles           Roles  // of the person's groups; "" = none
-	// Merchants are the codes to which the provider limits the person, separated by commas; "" = to none
-	// in particular, nil = it does not decide.
+	// Merchants are the codes to which the provider limits the person, separated by commas; "" = no limit,
+	// nil = it does not decide.
 	Merchants *string
 }
 

@@ -46,24 +46,31 @@ func ParseMerchants(ctx context.Context, q bun.IDB, text string) (Merchants, err
 	return Merchants(RolesOf(known...)), nil
 }
 
-// SetMerchants limits an operator to merchants by a command; "" = to none in particular. Errors:
-// ErrNotFound, ErrDisabled, UnknownMerchants.
+// SetMerchants limits an operator to merchants by a command; "" = no limit. Errors: those of
+// SetMerchantsTx.
 func (o *Operators) SetMerchants(ctx context.Context, name, codes string) error {
 	return o.byCommand(ctx, "operator.merchants", name, func(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
 		return o.SetMerchantsTx(ctx, tx, name, codes)
 	})
 }
 
-// SetMerchantsTx is SetMerchants within a transaction.
+// SetMerchantsTx is SetMerchants within a transaction. Whoever is limited is no admin or lead of the
+// installation any more. Errors: UnknownMerchants and those of DisableTx.
 func (o *Operators) SetMerchantsTx(ctx context.Context, tx db.Tx, name, codes string) (*Operator, error) {
-	row, err := find(ctx, o.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
+	limit, err := ParseMerchants(ctx, tx, codes)
 	if err != nil {
 		return nil, err
 	}
-	if row.Merchants, err = ParseMerchants(ctx, tx, codes); err != nil {
+	var stay Roles
+	if limit == "" {
+		stay = RolesOf(AllRoles...)
+	}
+	row, err := o.replaceable(ctx, tx, name, stay)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.NewRaw("UPDATE operators SET merchants = ?, updated_at = ? WHERE id = ?", row.Merchants, o.db.Now(), row.ID).Exec(ctx); err != nil {
+	row.Merchants = limit
+	if _, err := tx.NewRaw("UPDATE operators SET merchants = ?, updated_at = ? WHERE id = ?", limit, o.db.Now(), row.ID).Exec(ctx); err != nil {
 		return nil, fmt.Errorf("limit %s to merchants: %w", name, err)
 	}
 	return row, nil

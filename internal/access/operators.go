@@ -340,13 +340,13 @@ func (o *Operators) SetRolesTx(ctx context.Context, tx db.Tx, name, roles string
 }
 
 // replaceable finds an operator who may lose all roles but those that stay, because others have
-// them too.
+// them too. An operator who is limited to merchants is neither admin nor lead of the installation.
 func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string, stay Roles) (*Operator, error) {
 	// Lock all admins and leads by id: if two of them disable each other at once, only one
 	// still finds the other enabled.
 	var others []Operator
 	q := tx.NewSelect().Model(&others).Where("op.role LIKE ? OR op.role LIKE ?", "%"+Admin+"%", "%"+Lead+"%").
-		Where("op.disabled_at IS NULL").OrderExpr("op.id")
+		Where("op.disabled_at IS NULL AND op.merchants = ''").OrderExpr("op.id")
 	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read admins and leads: %w", err)
 	}
@@ -355,7 +355,7 @@ func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string, stay
 		return nil, err
 	}
 	for role, last := range map[string]error{Admin: ErrLastAdmin, Lead: ErrLastApprover} {
-		if !row.Roles.Has(role) || stay.Has(role) {
+		if row.Merchants != "" || !row.Roles.Has(role) || stay.Has(role) {
 			continue
 		}
 		if !slices.ContainsFunc(others, func(op Operator) bool { return op.Roles.Has(role) && op.ID != row.ID }) {
