@@ -53,12 +53,12 @@ func checkRoles(text string) string {
 }
 
 func matchRoles(_ context.Context, _ list.Lookup, text string) (m list.Match, err error) {
-	var any []string
+	var either []string
 	roles, err := access.ParseRoles(text)
 	for _, role := range roles.Names() {
-		any, m.Args = append(any, "',' || op.role || ',' LIKE ?"), append(m.Args, "%,"+role+",%")
+		either, m.Args = append(either, "',' || op.role || ',' LIKE ?"), append(m.Args, "%,"+role+",%")
 	}
-	m.Where = "au.actor IN (SELECT 'operator:' || op.name FROM operators AS op WHERE " + strings.Join(any, " OR ") + ")"
+	m.Where = "au.actor IN (SELECT 'operator:' || op.name FROM operators AS op WHERE " + strings.Join(either, " OR ") + ")"
 	return m, err
 }
 
