@@ -12,6 +12,7 @@ require (
 	github.com/chromedp/chromedp v0.14.2
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/fasthttp/websocket v1.5.7
+	github.com/getkin/kin-openapi v0.153.0
 	github.com/go-co-op/gocron/v2 v2.21.2
 	github.com/go-jose/go-jose/v4 v4.1.9
 	github.com/go-webauthn/webauthn v0.18.2
@@ -47,8 +48,6 @@ require (
 	modernc.org/sqlite v1.50.1
 	pgregory.net/rapid v1.3.0
 )
-
-require github.com/getkin/kin-openapi v0.153.0
 
 require (
 	github.com/fxamacker/cbor/v2 v2.9.4 // indirect
