@@ -27,7 +27,6 @@ require (
 	github.com/redis/go-redis/v9 v9.14.1
 	github.com/smartwalle/alipay/v3 v3.2.30
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
-	github.com/trustelem/zxcvbn v1.0.1
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0

@@ -1,12 +1,11 @@
 package access
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"sync"
 	"unicode"
-
-	"github.com/trustelem/zxcvbn/frequency"
 )
 
 // ErrCommon means that a new password is among those that guessers try first.
@@ -19,12 +18,18 @@ const (
 	maxPattern = 3
 )
 
-// common holds them: the list of zxcvbn (Dropbox, MIT License), counted from leaked passwords, as the
-// module trustelem/zxcvbn (MIT License) has it.
+// commonList has them, one a line. Its comments say where it is from, and its licence.
+//
+//go:embed common_passwords.txt
+var commonList string
+
+// common holds them.
 var common = sync.OnceValue(func() map[string]bool {
 	set := make(map[string]bool, commonPasswords)
-	for _, p := range frequency.FrequencyLists["passwords"][:commonPasswords] {
-		set[p] = true
+	for line := range strings.Lines(commonList) {
+		if word := strings.TrimSuffix(line, "\n"); word != "#" && !strings.HasPrefix(word, "# ") {
+			set[word] = true
+		}
 	}
 	return set
 })
