@@ -33,7 +33,7 @@ type notificationView struct {
 	Type        string  `json:"type"`
 	OrderNo     *string `json:"order_no"`
 	Channel     string  `json:"channel"`
-	URL         *string `json:"url"`    // of the last attempt, without query and password
+	URL         *string `json:"url"`    // that the order names, without query and password; null = the endpoints of the settings
 	Status      string  `json:"status"` // parked while the breaker is not closed
 	Attempts    int64   `json:"attempts"`
 	LastClass   *string `json:"last_class"`
