@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 
 	"backstop/internal/access"
@@ -67,6 +68,9 @@ func (s *Server) merchantIDs(m access.Merchants) []int64 {
 	return ids
 }
 
+// limitedHome is where "/" leads callers who are limited to merchants.
+const limitedHome = "/orders"
+
 // Scope returns the rows of lists that the caller may see.
 func (s *Server) Scope(c *fiber.Ctx) list.Scope {
 	if m := s.Actor(c).Merchants; m != nil {
@@ -105,7 +109,7 @@ func (s *Server) existsForLimited(method, path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	for _, r := range s.table {
 		if r.Audience == ForOperator && r.Method == method && matches(r.Path, path) {
-			return r.Limit != nil
+			return r.Limit != nil || r.Path == "/" // which leads to limitedHome
 		}
 	}
 	return true
@@ -124,8 +128,38 @@ func matches(route, path string) bool {
 	return len(want) == len(got)
 }
 
-// prune removes from a page what leads to routes that do not exist for its reader: forms go, links
-// become plain text.
+// isLost reports whether an attribute leads to what does not exist for limited readers. posts: it is one
+// of a form that is posted.
+func (s *Server) isLost(a html.Attribute, posts bool) bool {
+	method := fiber.MethodGet
+	if a.Key == "formaction" || a.Key == "action" && posts {
+		method = fiber.MethodPost
+	}
+	return strings.HasPrefix(a.Val, "/") && a.Key != "value" && !s.existsForLimited(method, a.Val)
+}
+
+// remove takes an element out of its page, and its form too if nothing is left there to press.
+func remove(n *html.Node) {
+	form := n.Parent
+	for form != nil && form.DataAtom != atom.Form {
+		form = form.Parent
+	}
+	if n.Parent != nil {
+		n.Parent.RemoveChild(n)
+	}
+	if form == nil || form.Parent == nil {
+		return
+	}
+	for left := range form.Descendants() {
+		if left.DataAtom == atom.Button {
+			return
+		}
+	}
+	form.Parent.RemoveChild(form)
+}
+
+// prune removes from a page what leads to routes that do not exist for its reader: forms and buttons go,
+// links become plain text.
 func (s *Server) prune(page []byte) ([]byte, error) {
 	doc := &html.Node{Type: html.DocumentNode}
 	if bytes.HasPrefix(bytes.TrimSpace(page), []byte("<!")) {
@@ -145,23 +179,22 @@ func (s *Server) prune(page []byte) ([]byte, error) {
 	}
 	var gone []*html.Node
 	for n := range doc.Descendants() {
-		method := fiber.MethodGet
-		if n.Data == "form" && strings.EqualFold(attr(n, "method"), "post") {
-			method = fiber.MethodPost
+		all, posts, pressed := len(n.Attr), strings.EqualFold(attr(n, "method"), "post"), false
+		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
+			lost := s.isLost(a, posts)
+			pressed = pressed || lost && (a.Key == "action" || a.Key == "formaction")
+			return lost
+		})
+		switch {
+		case len(n.Attr) == all:
+		case pressed, n.DataAtom == atom.A && slices.Contains(strings.Fields(attr(n, "class")), "btn"):
+			gone = append(gone, n)
+		case n.DataAtom == atom.A:
+			n.Data, n.DataAtom = "span", atom.Span
 		}
-		var stay []html.Attribute
-		for _, a := range n.Attr {
-			switch {
-			case !strings.HasPrefix(a.Val, "/") || a.Key == "value" || s.existsForLimited(method, a.Val):
-				stay = append(stay, a)
-			case n.Data == "form" && a.Key == "action", a.Key == "formaction":
-				gone = append(gone, n)
-			}
-		}
-		n.Attr = stay
 	}
 	for _, n := range gone {
-		n.Parent.RemoveChild(n)
+		remove(n)
 	}
 	var b bytes.Buffer
 	err := html.Render(&b, doc)

@@ -120,7 +120,9 @@ func (s *Server) admitOperator(r Route) fiber.Handler {
 		if page := gatePages[op.Gate]; page != "" && c.Path() != page && (permission != access.UseAccount || op.Gate == access.GiveCode) {
 			return c.Redirect(page, http.StatusSeeOther)
 		}
-		if err := r.limit(c, actor); err != nil {
+		if err := r.limit(c, actor); err != nil && r.Path == "/" {
+			return c.Redirect(limitedHome, http.StatusSeeOther)
+		} else if err != nil {
 			return err
 		}
 		if !s.Policy.Allows(op.Roles, permission) {

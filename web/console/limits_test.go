@@ -92,6 +92,17 @@ func TestWhoIsLimitedSeesNothingOfOthers(t *testing.T) {
 			if !strings.Contains(own, "2026112000000077") || strings.Contains(own, `href="/analytics"`) || strings.Contains(own, `action="/search"`) {
 				t.Errorf("%s does not see the own order, or what leads to others", roles)
 			}
+			for _, left := range []string{`formaction="/batches`, `class="search"`, `<form method="post"></form>`} {
+				if strings.Contains(own, left) {
+					t.Errorf("%s: what leads nowhere is left: %s", roles, left)
+				}
+			}
+			if body := h.Page(t, cookie, "/merchants/m2?lang=en").Body; !strings.Contains(body, "<span>Monthly statements") {
+				t.Errorf("%s: a link to what does not exist looks like one: %s", roles, body)
+			}
+			if got := h.Page(t, cookie, "/"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders" {
+				t.Errorf("%s: the start is %d to %q", roles, got.Status, got.Header.Get("Location"))
+			}
 			if got := h.Page(t, cookie, "/orders/2026112000000077"); got.Status != http.StatusOK {
 				t.Errorf("%s: the own order: %d", roles, got.Status)
 			}
