@@ -38,6 +38,9 @@ func (s *handlers) decisions(list []web.Route) []web.Route {
 // offering reads what the viewer may propose about the object of a page, for Page.
 func (s *handlers) offering(o web.Object, page fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
+		if s.Actor(c).Merchants != nil { // proposing does not exist for them
+			return page(c)
+		}
 		no, err := o.No(c)
 		if err != nil {
 			return err

@@ -103,8 +103,9 @@ func TestWhoIsLimitedSeesNothingOfOthers(t *testing.T) {
 			if got := h.Page(t, cookie, "/"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders" {
 				t.Errorf("%s: the start is %d to %q", roles, got.Status, got.Header.Get("Location"))
 			}
-			if got := h.Page(t, cookie, "/orders/2026112000000077"); got.Status != http.StatusOK {
-				t.Errorf("%s: the own order: %d", roles, got.Status)
+			if got := h.Page(t, cookie, "/orders/2026112000000077?lang=en"); got.Status != http.StatusOK ||
+				strings.Contains(got.Body, "two people") {
+				t.Errorf("%s: the own order: %d, with decisions that cannot be proposed: %s", roles, got.Status, got.Body)
 			}
 		}
 		h.walkLimited(t, markers, fill, "a token", func(r web.Route, path string) webtest.Answer {
