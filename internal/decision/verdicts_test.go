@@ -46,10 +46,13 @@ func (r *rules) approve(s step, again bool) bool {
 	if !s.hash || r.versionOf(d.object) != version && !is("version") && !is("twice") {
 		return false
 	}
+	maker := r.people[d.maker]
+	if (maker.disabled || !mayPropose(maker.role, d.action, false)) && !is("people") { // nothing is queried for whoever may not propose
+		return false
+	}
 	if !r.queriedFor(d.action, d.object, s.says, d.unverified) && !is("lies") {
 		return false
 	}
-	maker := r.people[d.maker]
 	switch {
 	case is("people"):
 	case maker.disabled, checker.disabled, !mayPropose(maker.role, d.action, r.ofMoney(d.object) && !is("needs")), d.second &&
