@@ -204,30 +204,44 @@ func TestReadThenWriteLetsBothWin(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
 		f.AddSKU(t, "tea", raceBatch)
 		orders := createMany(t, f, raceBatch)
-		var both atomic.Int64
-		parallel(16, len(orders), func(i int) {
-			var wins atomic.Int64
-			var wg sync.WaitGroup
-			begin := make(chan struct{})
-			for _, to := range []order.Status{order.Paid, order.Closed} {
-				wg.Go(func() {
-					<-begin
-					if naiveMove(t, d, orders[i].ID, to) {
-						wins.Add(1)
-					}
-				})
+		both, rounds := 0, 0
+		for ; both == 0 && rounds < 40 && !t.Failed(); rounds++ { // on a busy machine one side may win a whole round
+			if _, err := d.NewRaw("UPDATE orders SET status = ?", order.Pending).Exec(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-			close(begin)
-			wg.Wait()
-			if wins.Load() == 2 {
-				both.Add(1)
-			}
-		})
-		t.Logf("%d of %d orders were paid and closed", both.Load(), len(orders))
-		if both.Load() == 0 {
+			both = raceNaively(t, d, orders)
+		}
+		t.Logf("%d of %d orders were paid and closed in round %d", both, len(orders), rounds)
+		if both == 0 {
 			t.Error("read-then-write did no harm: this race is too weak to show anything")
 		}
 	})
+}
+
+// raceNaively moves each order to paid and to closed at the same moment, and returns how many
+// reached both.
+func raceNaively(t *testing.T, d *db.DB, orders []*order.Order) int {
+	t.Helper()
+	var both atomic.Int64
+	parallel(16, len(orders), func(i int) {
+		var wins atomic.Int64
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		for _, to := range []order.Status{order.Paid, order.Closed} {
+			wg.Go(func() {
+				<-begin
+				if naiveMove(t, d, orders[i].ID, to) {
+					wins.Add(1)
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		if wins.Load() == 2 {
+			both.Add(1)
+		}
+	})
+	return int(both.Load())
 }
 
 // naiveMove decides by what it has read.
