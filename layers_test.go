@@ -16,7 +16,7 @@ import (
 
 // districts are the console's pages. They do not import each other, so that a change of one compiles
 // no other again.
-var districts = []string{"views/orders", "views/partners", "views/funds", "views/work", "views/overview", "views/figures", "views/operators"}
+var districts = []string{"views/orders", "views/partners", "views/funds", "views/work", "views/overview", "views/figures", "views/operators", "views/reference"}
 
 // layers are the allowed imports: a package imports only packages of lines above its own, or of
 // its own line (the compiler refuses circles). "x/*" = the folders below x.

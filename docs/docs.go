@@ -1,4 +1,4 @@
-// Package docs embeds the chapters that the console shows.
+// Package docs embeds the chapters that the program shows.
 package docs
 
 import _ "embed"
@@ -12,3 +12,8 @@ var Operations string
 //
 //go:embed operations.zh-CN.md
 var OperationsZH string
+
+// Errors is the page of the codes of errors.
+//
+//go:embed errors.md
+var Errors string

@@ -36,6 +36,7 @@ import (
 	"backstop/internal/stock"
 	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
+	"backstop/views/reference"
 	"backstop/views/ui"
 
 	"github.com/gofiber/fiber/v2"
@@ -328,6 +329,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	body := ErrorBody{}
 	body.Error.Code, body.Error.Message, body.Error.Field, body.Error.Answer = e.Code, e.Message, e.field, e.answer
 	body.Error.Refundable = e.refundable
+	c.Set(fiber.HeaderLink, "</docs#"+reference.ErrorAnchor(e.Code)+`>; rel="help"`)
 	return c.Status(status).JSON(body)
 }
 

@@ -157,6 +157,7 @@ func newWorld(t *testing.T, o options) *world {
 	}
 	t.Cleanup(func() { _ = merchant.Close() })
 	w := &world{t: t, folder: t.TempDir(), merchant: merchant, more: o.environ}
+	t.Cleanup(w.checkNotifications)
 	w.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
 	if o.postgres {
 		w.key = newKey()

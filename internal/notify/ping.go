@@ -55,15 +55,15 @@ type Answer struct {
 	Attempt      Attempt
 }
 
-// pingData is the "data" of a ping.
-type pingData struct {
+// PingData is the "data" of a ping.
+type PingData struct {
 	Merchant string `json:"merchant"`
 	Endpoint string `json:"endpoint"`
 }
 
 // ShownBody returns an event's body for the console: that of a ping contains a URL.
 func ShownBody(eventType, body string) string {
-	var data pingData
+	var data PingData
 	e := envelope{Data: &data}
 	if eventType != Ping || json.Unmarshal([]byte(body), &e) != nil {
 		return body
@@ -80,7 +80,7 @@ func ShownBody(eventType, body string) string {
 // is its event's. A ping is not repeated and opens no exception.
 func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, e *merchant.Endpoint, id int64) (Answer, error) {
 	now := p.DB.Now()
-	body, err := json.Marshal(envelope{ID: PublicID(id, Ping), Type: Ping, Timestamp: Stamp(now), Data: pingData{m.Code, e.Name}})
+	body, err := json.Marshal(envelope{ID: PublicID(id, Ping), Type: Ping, Timestamp: Stamp(now), Data: PingData{m.Code, e.Name}})
 	if err != nil {
 		return Answer{}, fmt.Errorf("freeze a ping: %w", err)
 	}

@@ -232,8 +232,8 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 	return moved, nil
 }
 
-// orderData is the "data" of an order's notification (contract §6).
-type orderData struct {
+// OrderData is the "data" of an order's notification (contract §6).
+type OrderData struct {
 	OrderNo         string `json:"order_no"`
 	OutTradeNo      string `json:"out_trade_no"`
 	Merchant        string `json:"merchant"`
@@ -253,7 +253,7 @@ type orderData struct {
 // fact returns the notification of the order's new status. A merchant that is no longer in the
 // settings still gets its row, by id.
 func (p *Processor) fact(o *order.Order, to order.Status, version, at int64) notify.Fact {
-	data := orderData{
+	data := OrderData{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: p.merchantCode(o.MerchantID), Amount: o.Amount,
 		Currency: o.Currency, Status: string(to), SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
 		FeeAmount: o.FeeAmount, CloseReason: o.CloseReason, Version: version,

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"unicode"
 
+	"backstop/views/reference"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,19 +22,41 @@ import (
 // openAPIPath is where the description of the API is served.
 const openAPIPath = "/openapi.yaml"
 
+// docsPath is where the same description is served as a page.
+const docsPath = "/docs"
+
 // openAPIVersion is the version of the OpenAPI Specification that the description follows.
 const openAPIVersion = "3.1.0"
 
-// described is the route that serves the description of the routes, made when it is first asked for.
-func described(routes []web.Route, readers map[int]*reader) web.Route {
-	text := sync.OnceValue(func() []byte { return describe(routes, readers) })
-	return web.Route{
-		Method: http.MethodGet, Path: openAPIPath, Audience: web.ForAnyone,
-		Handler: func(c *fiber.Ctx) error {
-			c.Set(fiber.HeaderContentType, "application/yaml")
-			return c.Send(text())
+// described are the routes that serve the description of the routes, made when it is first asked for: as
+// a file, and as a page.
+func (s *handlers) described(routes []web.Route, readers map[int]*reader) []web.Route {
+	made := sync.OnceValue(func() object { return describe(routes, readers) })
+	file := sync.OnceValue(func() []byte { return inYAML(made()) })
+	page := sync.OnceValue(func() reference.Reference { return referenceOf(made()) })
+	return []web.Route{
+		{
+			Method: http.MethodGet, Path: openAPIPath, Audience: web.ForAnyone,
+			Handler: func(c *fiber.Ctx) error {
+				c.Set(fiber.HeaderContentType, "application/yaml")
+				return c.Send(file())
+			},
+		},
+		{
+			Method: http.MethodGet, Path: docsPath, Audience: web.ForAnyone,
+			Handler: func(c *fiber.Ctx) error { return s.Render(c, http.StatusOK, reference.Page(s.Page(c), page())) },
 		},
 	}
+}
+
+func inYAML(o object) []byte {
+	var text bytes.Buffer
+	out := yaml.NewEncoder(&text)
+	out.SetIndent(2)
+	if err := out.Encode(o); err != nil {
+		panic(fmt.Sprintf("openapi: %v", err))
+	}
+	return text.Bytes()
 }
 
 // object is a mapping whose keys keep their order.
@@ -57,6 +81,26 @@ func (o object) MarshalYAML() (any, error) {
 	return n, nil
 }
 
+// MarshalJSON writes the keys in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, e := range o {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		key, err := json.Marshal(e.key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(e.value)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", e.key, err)
+		}
+		text = append(append(append(text, key...), ':'), value...)
+	}
+	return append(text, '}'), nil
+}
+
 // with returns the object with one more key, unless its value is empty.
 func (o object) with(key string, value any) object {
 	if v := reflect.ValueOf(value); !v.IsValid() || v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {
@@ -65,18 +109,31 @@ func (o object) with(key string, value any) object {
 	return append(o, entry{key, value})
 }
 
-// description collects the schemas that the routes refer to.
+// description collects the schemas that others refer to.
 type description struct {
+	prefix  string   // of references: where the schemas are in the document
 	names   []string // of schemas, in the order in which they were met
 	schemas map[string]object
 }
 
-// describe writes the routes that speak JSON as an OpenAPI document in YAML: paths, parameters, bodies
+func newDescription(prefix string) *description {
+	return &description{prefix: prefix, schemas: map[string]object{}}
+}
+
+// all returns the schemas that were referred to, by name.
+func (d *description) all() (schemas object) {
+	for _, name := range d.names {
+		schemas = append(schemas, entry{name, d.schemas[name]})
+	}
+	return schemas
+}
+
+// describe returns the routes that speak JSON as an OpenAPI document: paths, parameters, bodies
 // and answers are those by which requests are read and answers written. readers are those of the routes
 // with a request, by their places. It panics on a route that has no summary: summaries are constants of
 // the program.
-func describe(routes []web.Route, readers map[int]*reader) []byte {
-	d := &description{schemas: map[string]object{}}
+func describe(routes []web.Route, readers map[int]*reader) object {
+	d := newDescription("#/components/schemas/")
 	var paths object
 	for i, r := range routes {
 		if r.Answer == nil {
@@ -90,14 +147,7 @@ func describe(routes []web.Route, readers map[int]*reader) []byte {
 		paths[at].value = append(paths[at].value.(object), entry{strings.ToLower(r.Method), d.operation(r, readers[i])})
 	}
 	failure := d.schema(reflect.TypeFor[web.ErrorBody]())
-	var schemas object
-	for _, name := range d.names {
-		schemas = append(schemas, entry{name, d.schemas[name]})
-	}
-	var text bytes.Buffer
-	out := yaml.NewEncoder(&text)
-	out.SetIndent(2)
-	err := out.Encode(object{
+	return object{
 		{"openapi", openAPIVersion},
 		{"info", object{
 			{"title", "Backstop"},
@@ -106,17 +156,13 @@ func describe(routes []web.Route, readers map[int]*reader) []byte {
 		}},
 		{"paths", paths},
 		{"components", object{
-			{"schemas", schemas},
+			{"schemas", d.all()},
 			{"responses", object{{"Refused", object{
 				{"description", "Refused, or not known whether it was done: the code says which."}, {"content", asJSON(failure)},
 			}}}},
 			{"securitySchemes", securitySchemes},
 		}},
-	})
-	if err != nil {
-		panic(fmt.Sprintf("openapi: %v", err))
 	}
-	return text.Bytes()
 }
 
 // Names of the security schemes.

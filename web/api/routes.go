@@ -51,6 +51,10 @@ func Routes(server *web.Server) []web.Route {
 		s.notificationRoutes(),
 		s.settingRoutes(),
 		[]web.Route{
+			{
+				Method: http.MethodGet, Path: eventTypesPath, Audience: web.ForAnyone, Answer: eventTypesAnswer{},
+				Handler: func(c *fiber.Ctx) error { return c.JSON(eventTypesAnswer{EventTypes()}) },
+			},
 			{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys, Answer: keysView{}},
 			{
 				Method: http.MethodPost, Path: orders, Audience: web.ForMerchant, Handler: s.createOrder,
@@ -113,7 +117,7 @@ func Routes(server *web.Server) []web.Route {
 			table[i].Handler = readers[i].before(r.Handler)
 		}
 	}
-	return append(table, described(table, readers))
+	return append(table, s.described(table, readers)...)
 }
 
 // reads is a route of what services with the scope monitor, and operators, may read.

@@ -92,7 +92,7 @@ func (d *description) schema(t reflect.Type) object {
 			d.names, d.schemas[name] = append(d.names, name), nil
 			d.schemas[name] = d.fields(t)
 		}
-		return object{{"$ref", "#/components/schemas/" + name}}
+		return object{{"$ref", d.prefix + name}}
 	case reflect.Slice:
 		if t == reflect.TypeFor[json.RawMessage]() {
 			return anything

@@ -38,6 +38,7 @@ var summaries = map[string]string{
 	"GET /api/v1/admin/exceptions/:id":                                      "Returns one exception with its comments, decisions and compensations.",
 	"POST /api/v1/admin/exceptions/:id/assign":                              "Assigns an exception to an operator.",
 	"POST /api/v1/admin/exceptions/:id/comment":                             "Adds a comment to an exception.",
+	"GET /api/v1/event-types":                                               "Returns every type of notification with the JSON Schema of its body and an example.",
 	"GET /api/v1/notifications":                                             "Lists the merchant's notifications, newest first.",
 	"GET /api/v1/notifications/:notification":                               "Returns one notification of the merchant.",
 	"POST /api/v1/notifications/:notification/resend":                       "Sends a notification of the merchant again, with the same id.",
