@@ -8,7 +8,7 @@ import _ "embed"
 //go:embed operations.md
 var Operations string
 
-// OperationsZH is what somebody on call needs of it, in Chinese; its chapters have the same anchors.
+// OperationsZH is the runbook in Chinese; its chapters have the same anchors.
 //
 //go:embed operations.zh-CN.md
 var OperationsZH string

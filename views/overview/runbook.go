@@ -18,8 +18,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// runbooks are docs/operations.md and its Chinese part as HTML, by language; they are part of the program,
-// so they are rendered once.
+// runbooks are the operations manual as HTML, by language; it is part of the program, so it is rendered once.
 var runbooks = map[string]string{"en": renderMarkdown(docs.Operations), "zh": renderMarkdown(docs.OperationsZH)}
 
 // asPages gives the parts of the runbook the form they have on other pages.
@@ -81,8 +80,4 @@ func (anchors) Generate(title []byte, _ ast.NodeKind) []byte {
 
 func (anchors) Put([]byte) {}
 
-// Texts of this page.
-var (
-	tRunbookHow   = text.Text{ZH: "与当前版本一致。安装、升级、备份等其余章节见", EN: "The operations manual of this version."}
-	tRunbookWhole = text.Text{ZH: "英文全文", EN: "The whole manual in English"}
-)
+var tRunbookHow = text.Text{ZH: "当前版本的运维手册。", EN: "The operations manual of this version."}
