@@ -18,6 +18,9 @@ type Row struct {
 	OrderNo    string         `bun:"order_no"` // the supplier's reference
 	OrderID    int64          `bun:"order_id"` // 0 = the reference is no order of ours
 	Steps      supplier.Steps `bun:"steps"`
+	// Minor is what a message about a payment says was paid; Currency "" = it is not known.
+	Minor    int64  `bun:"-"`
+	Currency string `bun:"-"`
 }
 
 // refusedOutcomes are the outcomes of rows in refused_callbacks.

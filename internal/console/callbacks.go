@@ -2,8 +2,6 @@ package console
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +10,6 @@ import (
 	"backstop/internal/callback"
 	"backstop/internal/exception"
 	"backstop/internal/list"
-	"backstop/internal/payment"
-	"backstop/internal/supplier"
 )
 
 // A callback is in one of two tables that share one series of ids: authentic callbacks, and
@@ -82,21 +78,16 @@ func (b *Reader) Callbacks(ctx context.Context, q list.Query, s list.Slice) (lis
 	for i := range page.Rows {
 		MaskCallback(&page.Rows[i])
 	}
-	return page, nil
+	return page, b.addCallbackMoney(ctx, page.Rows)
 }
 
 // CallbackDetail is one callback, refused or not, with its full content.
 type CallbackDetail struct {
 	Callback
-	OrderNo string `bun:"order_no"` // as named in the message
-	OrderID int64  `bun:"order_id"` // 0 = no such order
-	Refused bool   `bun:"-"`
-	// Minor is what a message about a payment says was paid; Currency "" = it is not known.
-	Minor    int64  `bun:"-"`
-	Currency string `bun:"-"`
-	// OrderMinor is the amount of its order; OrderCurrency "" = it has none.
-	OrderMinor    int64  `bun:"-"`
-	OrderCurrency string `bun:"-"`
+	OrderNo       string `bun:"order_no"` // as named in the message
+	OrderID       int64  `bun:"order_id"` // 0 = no such order
+	Refused       bool   `bun:"-"`
+	CallbackMoney `bun:"-"`
 }
 
 // Mask hides personal data of the buyer.
@@ -122,32 +113,12 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 		}
 		c := &rows[0]
 		c.Refused = strings.Contains(q, refusedTable)
-		return c, b.addCallbackMoney(ctx, c)
+		if c.Refused {
+			return c, nil
+		}
+		paid, err := b.callbackMoney(ctx, []int64{c.ID})
+		c.CallbackMoney = paid[c.ID]
+		return c, err
 	}
 	return nil, act.ErrNotFound
-}
-
-// addCallbackMoney reads the amount of the order of a callback, and that of the callback: its exception
-// has it, or else it passed the comparison with the order's.
-func (b *Reader) addCallbackMoney(ctx context.Context, c *CallbackDetail) error {
-	if c.OrderID != 0 {
-		err := b.db.Read.NewRaw("SELECT o.amount, o.currency FROM orders AS o WHERE o.id = ?", c.OrderID).Scan(ctx, &c.OrderMinor, &c.OrderCurrency)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("read the order of a callback: %w", err)
-		}
-	}
-	if c.Refused || c.OrderNo == "" {
-		return nil
-	}
-	err := b.db.Read.NewRaw("SELECT x.amount, x.currency FROM exceptions AS x WHERE x.order_no = ? AND x.kind = ? AND x.subject = ?"+
-		" ORDER BY x.id DESC LIMIT 1", c.OrderNo, c.Outcome, c.TradeNo).Scan(ctx, &c.Minor, &c.Currency)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		if slices.ContainsFunc(c.Steps, func(s supplier.Step) bool { return s.Name == payment.AmountStep && s.OK }) {
-			c.Minor, c.Currency = c.OrderMinor, c.OrderCurrency
-		}
-	case err != nil:
-		return fmt.Errorf("read the amount of a callback: %w", err)
-	}
-	return nil
 }

@@ -220,6 +220,9 @@ func (b *batch) settledBy(m *Message, o *order.Order) bool {
 // AmountStep is the check of a payment's amount against its order's.
 const AmountStep = "amount"
 
+// SameTrade is the code of a check that a payment passed: it is the one, of the same amount, that paid its order.
+var SameTrade = stepSameTrade.Key
+
 func (b *batch) decidePaid(m *Message, d *decision) {
 	c, o, waive := m.Content, d.order, m.Source.Waive
 	if c.Currency != o.Currency {
