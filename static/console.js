@@ -183,12 +183,28 @@ if (views) (async () => {
   } catch {} // without counts, as without scripts
 })();
 
+// An amount as the server writes it, after its zero in the same currency, such as ¥0.00.
+const amount = (zero, minor) => {
+  const [, symbol, fraction = ""] = zero.match(/^(.*?)0(?:\.(0+))?$/);
+  const digits = String(minor < 0n ? -minor : minor).padStart(fraction.length + 1, "0"), dot = digits.length - fraction.length;
+  return (minor < 0n ? "−" : "") + symbol + digits.slice(0, dot).replace(/\B(?=(\d{3})+$)/g, ",") + (fraction && "." + digits.slice(dot));
+};
 // Rows are picked one by one, a range with shift, or the whole page.
 const picked = form => {
   const boxes = $$("input[name=row]", form), n = boxes.filter(b => b.checked).length;
   for (const b of boxes) b.closest("tr").setAttribute("aria-selected", b.checked);
   $("[data-picked]", form).hidden = !n;
   $("[data-n]", form).textContent = n;
+  const sums = {};
+  for (const b of boxes) if (b.checked && b.dataset.money) {
+    const [minor, currency] = b.dataset.money.split(" ");
+    sums[currency] = (sums[currency] ?? 0n) + BigInt(minor);
+  }
+  for (const at of $$("[data-sum]", form)) {
+    const sum = sums[at.dataset.sum], written = $("data", at).firstChild;
+    at.hidden = sum === undefined;
+    written.data = amount(at.dataset.zero ??= written.data.trim(), sum ?? 0n);
+  }
   const all = $("[data-all]", form);
   all.checked = n > 0 && n === boxes.length;
   all.indeterminate = n > 0 && n < boxes.length;

@@ -78,10 +78,12 @@ func (d ApprovalsData) rest(rows []approvalRow) []approvalRow {
 // picked reports whether the row has a box: the viewer may approve it.
 func (d ApprovalsData) picked(a approvalRow) bool { return a.State == approval.Waiting && d.Mine(&a) }
 
-func (d ApprovalsData) picks(p *ui.Page, rows []approvalRow) []templ.Component {
-	all := make([]templ.Component, len(rows))
+func (d ApprovalsData) picks(rows []approvalRow) []panel.Pick {
+	all := make([]panel.Pick, len(rows))
 	for i, a := range rows {
-		all[i] = ui.If(d.picked(a), panel.PickRow(p, a.No(), a.No()))
+		if d.picked(a) {
+			all[i] = panel.Pick{Value: a.No(), Name: a.No(), Minor: a.Amount, Currency: a.Currency}
+		}
 	}
 	return all
 }

@@ -10,8 +10,6 @@ import (
 	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
-
-	"github.com/a-h/templ"
 )
 
 // ExceptionTexts is what the list of exceptions says.
@@ -40,11 +38,12 @@ var ExceptionColumns = []ui.Column[exceptionRow]{
 	ui.NoteCol("detail", text.Detail, wording.ExceptionDetail).As("small cut"),
 }
 
-func exceptionPicks(p *ui.Page, rows []exceptionRow) []templ.Component {
-	all := make([]templ.Component, len(rows))
+func exceptionPicks(rows []exceptionRow) []panel.Pick {
+	all := make([]panel.Pick, len(rows))
 	for i, x := range rows {
-		if all[i] = templ.NopComponent; runsAgain(x) {
-			all[i] = panel.PickRow(p, console.ExceptionID(x.ID), console.ExceptionID(x.ID))
+		if runsAgain(x) {
+			id := console.ExceptionID(x.ID)
+			all[i] = panel.Pick{Value: id, Name: id, Minor: x.Amount, Currency: x.Currency}
 		}
 	}
 	return all
