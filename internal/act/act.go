@@ -98,9 +98,7 @@ type Subject struct {
 	OrderNo string
 	// Prospect is what Do would do in the current state; "" = Will.
 	Prospect Prospect
-	// Result is the result of earlier acts, in the Kind's words; only for sets.
-	Result string
-	Value  any // for the Kind's own use
+	Value    any // for the Kind's own use
 }
 
 // TypedAmount returns the amount that must be typed, as displayed but without symbol and
@@ -187,4 +185,6 @@ type Kind struct {
 	Do func(ctx context.Context, tx db.Tx, in Input, subjects []Subject) ([]Outcome, error)
 	// Second makes it a decision of two people, run by approval.Desk; nil = one person acts at once.
 	Second *Second
+	// Set lets batches apply it to many rows; nil = one subject at a time.
+	Set *Set
 }

@@ -31,6 +31,7 @@ type Registry struct {
 	audit  *audit.Log
 	policy *access.Policy
 	kinds  map[string]Kind
+	sets   []Kind
 }
 
 // New returns a Registry of the kinds. It panics if a kind is incomplete or registered twice.
@@ -41,6 +42,9 @@ func New(d *db.DB, log *audit.Log, policy *access.Policy, kinds ...Kind) *Regist
 			panic("act: " + k.Name + " is registered twice or incomplete")
 		}
 		r.kinds[k.Name] = k
+		if k.Set != nil {
+			r.sets = append(r.sets, k.set())
+		}
 	}
 	return r
 }

@@ -370,13 +370,13 @@ func (a *App) build() {
 	metric.RegisterSnapshot(a.snapshot)
 	operators := access.NewOperators(a.db, a.audit)
 	a.approvals = a.desk(operators)
+	acts := a.acts(channels, operators)
+	a.batches.Use(acts, a.approvals)
 	if a.o.Roles.Web {
 		receiver := callback.New(callback.Options{
 			DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals,
 			Wait: c.CallbackWait, Tracer: a.tracer,
 		})
-		acts := a.acts(channels, operators)
-		a.batches.Use(acts, a.approvals)
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
 			Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes,

@@ -16,7 +16,6 @@ import (
 	"backstop/internal/base/egress"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
-	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
@@ -89,7 +88,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 	}
 	return act.New(a.db, a.audit, policy, slices.Concat(
 		a.notes().Deliver(order.Acts, order.NoteAct, access.ViewOrders),
-		a.advance.Acts(),
+		a.advance.Acts(a.compensateSchedule()),
 		a.sending(channels).Kinds(),
 		a.batches.Acts(),
 		a.breakers.Acts(),
@@ -99,6 +98,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		alert.Acts(a.db, a.alertTargets),
 		alert.IncidentActs(a.db, func(ctx context.Context) ([]string, error) { return operators.WhoMay(ctx, policy, access.HandleAlerts) }),
 		a.redriving().Kinds(),
+		[]act.Kind{a.processor.Closing(), decision.Redrive(a.redriving().Running(), a.sending(channels).Resending())},
 		resend.Acts(a.db, a.compensateSchedule()),
 		sandbox.Acts(a.db),
 		[]act.Kind{apply.SandboxAct(a.applies)}, apply.EditActs(a.applies),
@@ -120,12 +120,6 @@ func (a *App) sending(channels map[string]notify.Channel) notify.Acts {
 
 func (a *App) redriving() compensation.Acts {
 	return compensation.Acts{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudgeCompensations}
-}
-
-// batchActions returns what can be done to many rows at once.
-func (a *App) batchActions() []bulk.Action {
-	resend, redrive := a.sending(nil).Batch(), a.redriving().Batch()
-	return append(a.advance.Batches(a.compensateSchedule()), resend, redrive, decision.Redrive(redrive, resend), a.processor.Batch())
 }
 
 // Targets returns the check of an endpoint's URL for each channel except webhooks.

@@ -61,31 +61,6 @@ const (
 	ByRejection = "not_approved"
 )
 
-// Action is what a batch does to each row.
-type Action struct {
-	Name   string // "resend"
-	Object string // kind of row: "delivery"
-	// Kind judges rows with its Load (Ref.Row) and acts on sets of them with its Do. It is not
-	// registered on its own: the batch is in the audit.
-	Kind act.Kind
-	// Call processes one row outside any transaction, if the action makes an outside call; Kind
-	// then has no Do. It may be called again for a row after a crash.
-	Call func(ctx context.Context, s act.Subject) Result
-	// Results counts the results so far of the rows that are done, up to a number; nil = the
-	// rows themselves say it all.
-	Results func(ctx context.Context, q bun.IDB, batchID, upTo int64) (Tally, error)
-	// ResultsOf returns the result so far of each subject, by its row, in the words of Results; nil
-	// where Results is.
-	ResultsOf func(ctx context.Context, q bun.IDB, rows []int64) (map[int64]string, error)
-}
-
-// Result is the result of one row.
-type Result struct {
-	Failed bool
-	// Cause is why it failed, or else what was answered.
-	Cause string
-}
-
 // Batch is one act on many rows.
 type Batch struct {
 	bun.BaseModel `bun:"table:batches,alias:bt"`
@@ -160,9 +135,8 @@ type Desk interface {
 
 // Options of Batches.
 type Options struct {
-	DB     *db.DB
-	Audit  *audit.Log
-	Policy *access.Policy
+	DB    *db.DB
+	Audit *audit.Log
 	// Rules say when a batch needs a second person.
 	Rules func() settings.Rules
 	Rate  int64 // default rate of a batch, in rows per second
@@ -175,56 +149,64 @@ type Options struct {
 
 // Batches plans, starts and runs batches. It is safe for concurrent use.
 type Batches struct {
-	o       Options
-	actions []Action
-	desk    Desk
-	acts    *act.Registry
+	o    Options
+	desk Desk
+	acts *act.Registry
 }
 
-// New returns the batches of the given actions.
-func New(o Options, actions ...Action) *Batches { return &Batches{o: o, actions: actions} }
+// New returns the batches. They work once Use has been called.
+func New(o Options) *Batches { return &Batches{o: o} }
 
-// Use sets what itself needs the batches: the registry that has their Acts, and the desk that
-// has their Action. Without a desk, batches that need a second person cannot be started.
+// Use sets what itself needs the batches: the registry that has their Acts and those that they apply,
+// and the desk that has their Decision. Without a desk, batches that need a second person cannot be
+// started.
 func (b *Batches) Use(acts *act.Registry, desk Desk) { b.acts, b.desk = acts, desk }
 
 // Actions returns the names of what an actor may do to many objects of a kind.
 func (b *Batches) Actions(by act.Actor, object string) (names []string) {
-	for i, a := range b.actions {
-		if a.Object == object && b.May(by, &b.actions[i]) == nil {
-			names = append(names, a.Name)
+	for _, k := range b.acts.Sets() {
+		if k.Object == object && b.May(by, &k) == nil {
+			names = append(names, k.Set.Action)
 		}
 	}
 	return names
 }
 
-// action finds an action by name and object.
-func (b *Batches) action(name, object string) (*Action, bool) {
-	i := slices.IndexFunc(b.actions, func(a Action) bool { return a.Name == name && a.Object == object })
+// Applies reports whether an action can be planned for rows of an object.
+func (b *Batches) Applies(action, object string) bool {
+	_, ok := b.kind(action, object)
+	return ok
+}
+
+// kind finds the act that an action applies to the rows of an object.
+func (b *Batches) kind(action, object string) (*act.Kind, bool) {
+	all := b.acts.Sets()
+	i := slices.IndexFunc(all, func(k act.Kind) bool { return k.Set.Action == action && k.Object == object })
 	if i < 0 {
 		return nil, false
 	}
-	return &b.actions[i], true
+	return &all[i], true
 }
 
-// May returns nil if an actor may plan and run an action. Errors: *act.Denied.
-func (b *Batches) May(by act.Actor, a *Action) error {
+// May returns nil if an actor may plan and run batches of an act. Errors: *act.Denied.
+func (b *Batches) May(by act.Actor, k *act.Kind) error {
 	if by.Token != nil {
-		if a.Kind.Scope == "" || !by.Token.Has(a.Kind.Scope) {
-			return &act.Denied{Scope: a.Kind.Scope}
+		if k.Scope == "" || !by.Token.Has(k.Scope) {
+			return &act.Denied{Scope: k.Scope}
 		}
 		return nil
 	}
-	for _, p := range []access.Permission{access.ProposeBatches, a.Kind.Permission} {
-		if !b.o.Policy.Allows(by.Roles, p) {
-			return &act.Denied{Permission: p, Roles: b.o.Policy.RolesWith(p)}
+	policy := b.acts.Policy()
+	for _, p := range []access.Permission{access.ProposeBatches, k.Permission} {
+		if !policy.Allows(by.Roles, p) {
+			return &act.Denied{Permission: p, Roles: policy.RolesWith(p)}
 		}
 	}
 	return nil
 }
 
 // load reads subjects by row id, oldest first.
-func (a *Action) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subject, error) {
+func load(ctx context.Context, q bun.IDB, k *act.Kind, ids []int64) ([]act.Subject, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -232,7 +214,7 @@ func (a *Action) load(ctx context.Context, q bun.IDB, ids []int64) ([]act.Subjec
 	for i, id := range ids {
 		refs[i].Row = id
 	}
-	return a.Kind.Load(ctx, q, refs)
+	return k.Load(ctx, q, refs)
 }
 
 // Find reads a batch. Errors: act.ErrNotFound.
@@ -249,6 +231,6 @@ func Find(ctx context.Context, q bun.IDB, id int64) (*Batch, error) {
 
 // MayRun reports whether an actor may run a batch of this kind.
 func (b *Batches) MayRun(by act.Actor, x *Batch) bool {
-	a, ok := b.action(x.Action, x.Object)
-	return ok && b.May(by, a) == nil
+	k, ok := b.kind(x.Action, x.Object)
+	return ok && b.May(by, k) == nil
 }

@@ -96,7 +96,7 @@ type desk struct {
 // fast is a rate that delays no test.
 const fast = bulk.MaxRate
 
-func open(t testing.TB, d *db.DB, more ...bulk.Action) *desk {
+func open(t testing.TB, d *db.DB, more ...act.Kind) *desk {
 	t.Helper()
 	policy, err := access.NewPolicy()
 	if err != nil {
@@ -112,7 +112,7 @@ func open(t testing.TB, d *db.DB, more ...bulk.Action) *desk {
 }
 
 // resending sends notifications again, and counts how often each is nudged.
-func (k *desk) resending(d *db.DB) bulk.Action {
+func (k *desk) resending(d *db.DB) act.Kind {
 	book := merchant.NewDirectory(nil, nil)
 	return notify.Acts{
 		DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil),
@@ -123,21 +123,21 @@ func (k *desk) resending(d *db.DB) bulk.Action {
 				k.nudged[n.Delivery]++
 			}
 		},
-	}.Batch()
+	}.Resending()
 }
 
 // node is another process with the same batches.
-func (k *desk) node(d *db.DB, down func(int64) bool, more ...bulk.Action) *bulk.Batches {
-	return k.nodeOf(d, down, append([]bulk.Action{k.resending(d)}, more...)...)
+func (k *desk) node(d *db.DB, down func(int64) bool, more ...act.Kind) *bulk.Batches {
+	return k.nodeOf(d, down, append([]act.Kind{k.resending(d)}, more...)...)
 }
 
-func (k *desk) nodeOf(d *db.DB, down func(int64) bool, actions ...bulk.Action) *bulk.Batches {
+func (k *desk) nodeOf(d *db.DB, down func(int64) bool, kinds ...act.Kind) *bulk.Batches {
 	log := audit.New(d, sealtest.Ring(k, 1))
 	b := bulk.New(bulk.Options{
-		DB: d, Audit: log, Policy: k.policy, Rules: func() settings.Rules { return k.rules }, Rate: fast, Down: down,
+		DB: d, Audit: log, Rules: func() settings.Rules { return k.rules }, Rate: fast, Down: down,
 		Log: slog.New(slog.DiscardHandler),
-	}, actions...)
-	b.Use(act.New(d, log, k.policy, b.Acts()...), nil)
+	})
+	b.Use(act.New(d, log, k.policy, append(b.Acts(), kinds...)...), nil)
 	return b
 }
 

@@ -20,18 +20,18 @@ var crashes = map[int]bool{3: true, 4: true, 11: true}
 // killed is the end of a process.
 type killed struct{}
 
-// dying returns the action with crashes: the process ends after acting on the rows, before
+// dying returns the act with crashes: the process ends after acting on the rows, before
 // anything else is done.
-func dying(a bulk.Action, step *int) bulk.Action {
-	do := a.Kind.Do
-	a.Kind.Do = func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+func dying(k act.Kind, step *int) act.Kind {
+	do := k.Do
+	k.Do = func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 		outs, err := do(ctx, tx, in, subjects)
 		if *step++; crashes[*step] {
 			panic(killed{})
 		}
 		return outs, err
 	}
-	return a
+	return k
 }
 
 // survive runs f; true = its process ended in it.
@@ -136,7 +136,7 @@ func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
 
 // naive does one step in two transactions; more = there are rows left.
 func (k *desk) naive(id int64, endsFirst bool, step *int) (more bool, err error) {
-	ctx, kind := k.Context(), k.resending(k.db).Kind
+	ctx, kind := k.Context(), k.resending(k.db)
 	var rows []bulk.Row
 	if err := k.db.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.state = ?",
 		bulk.RowWaiting).OrderExpr("br.number").Limit(500).Scan(ctx); err != nil || len(rows) == 0 {

@@ -62,7 +62,7 @@ func (b *Batches) end(ctx context.Context, tx db.Tx, x *Batch, state State, beca
 }
 
 // isAway reports whether the amount still to be processed has drifted from what was shown.
-func (b *Batches) isAway(ctx context.Context, a *Action, x *Batch) (bool, error) {
+func (b *Batches) isAway(ctx context.Context, k *act.Kind, x *Batch) (bool, error) {
 	drift := x.Drift.clone()
 	for from := x.ProcessedTo; from < x.ToDo; from += loadRows {
 		var rows []Row
@@ -76,7 +76,7 @@ func (b *Batches) isAway(ctx context.Context, a *Action, x *Batch) (bool, error)
 		for i, r := range rows {
 			ids[i] = r.ObjectID
 		}
-		found, err := a.load(ctx, b.o.DB.Read, ids)
+		found, err := load(ctx, b.o.DB.Read, k, ids)
 		if err != nil {
 			return false, err
 		}

@@ -35,11 +35,11 @@ type Proposal struct {
 // Plan judges rows and stores what would be done to each. Errors: *act.Denied, *act.FieldError,
 // ErrNothing, ErrTooMany.
 func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
-	a, ok := b.action(p.Action, p.Object)
+	k, ok := b.kind(p.Action, p.Object)
 	if !ok {
 		return nil, invalid.Field("action", text.Text{ZH: "这里不能批量执行该操作", EN: "this action is not available for many of these"})
 	}
-	if err := b.May(p.By, a); err != nil {
+	if err := b.May(p.By, k); err != nil {
 		return nil, err
 	}
 	if len(p.IDs) > MaxRows {
@@ -47,13 +47,13 @@ func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
 	}
 	now, id := b.o.DB.Now(), b.o.DB.NewID()
 	x := &Batch{
-		ID: id, Action: a.Name, Object: a.Object, Filter: p.Filter, MaxID: id, MadeBy: p.By.Name, Maker: p.By.ID,
+		ID: id, Action: k.Set.Action, Object: k.Object, Filter: p.Filter, MaxID: id, MadeBy: p.By.Name, Maker: p.By.ID,
 		MadeAt: now, ExpiresAt: now + expiry.Microseconds(), State: Planned, Version: 1, Planned: Tally{}, Result: Tally{}, Drift: Tally{},
 		Rate: b.o.Rate,
 	}
 	ids := slices.DeleteFunc(slices.Clone(p.IDs), func(id int64) bool { return id >= x.MaxID })
 	slices.Sort(ids)
-	rows, err := b.judge(ctx, a, x, p.By, slices.Compact(ids))
+	rows, err := b.judge(ctx, k, x, p.By, slices.Compact(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +64,10 @@ func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
 }
 
 // judge makes the rows of a batch: rows to act on come first, oldest first.
-func (b *Batches) judge(ctx context.Context, a *Action, x *Batch, by act.Actor, ids []int64) ([]Row, error) {
+func (b *Batches) judge(ctx context.Context, k *act.Kind, x *Batch, by act.Actor, ids []int64) ([]Row, error) {
 	var todo, rest []Row
 	for part := range slices.Chunk(ids, loadRows) {
-		found, err := a.load(ctx, b.o.DB.Read, part)
+		found, err := load(ctx, b.o.DB.Read, k, part)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (b *Batches) judge(ctx context.Context, a *Action, x *Batch, by act.Actor, 
 				continue
 			}
 			r := Row{
-				BatchID: x.ID, Object: a.Object, ObjectID: s.Row, OrderNo: s.OrderNo, State: RowWaiting, Outcome: outcome(s.Prospect),
+				BatchID: x.ID, Object: k.Object, ObjectID: s.Row, OrderNo: s.OrderNo, State: RowWaiting, Outcome: outcome(s.Prospect),
 				Amount: s.Amount, Currency: s.Currency,
 			}
 			if s.Prospect == act.Waits {

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
@@ -82,24 +83,29 @@ const MaxResults = 10_000
 
 // Results counts the results so far of the rows that were done, of the first MaxResults.
 func (b *Batches) Results(ctx context.Context, x *Batch) (Tally, error) {
-	a, ok := b.action(x.Action, x.Object)
-	if !ok || a.Results == nil {
+	k, ok := b.kind(x.Action, x.Object)
+	if !ok || k.Set.Results == nil {
 		return nil, nil
 	}
-	return a.Results(ctx, b.o.DB.Read, x.ID, min(x.ToDo, MaxResults))
+	sums, err := k.Set.Results(ctx, b.o.DB.Read, x.ID, min(x.ToDo, MaxResults))
+	t := Tally{}
+	for _, s := range sums {
+		t[s.Result] = append(t[s.Result], report.Sum{Currency: s.Currency, Orders: s.Orders, Minor: s.Minor})
+	}
+	return t, err
 }
 
 // ResultsOf returns what came by now of rows that were done, by ObjectID. nil = the rows say it all.
 func (b *Batches) ResultsOf(ctx context.Context, x *Batch, rows []Row) (map[int64]string, error) {
-	a, ok := b.action(x.Action, x.Object)
-	if !ok || a.ResultsOf == nil || len(rows) == 0 {
+	k, ok := b.kind(x.Action, x.Object)
+	if !ok || k.Set.ResultsOf == nil || len(rows) == 0 {
 		return nil, nil
 	}
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
 		ids[i] = r.ObjectID
 	}
-	return a.ResultsOf(ctx, b.o.DB.Read, ids)
+	return k.Set.ResultsOf(ctx, b.o.DB.Read, ids)
 }
 
 // Pace is how fast a batch runs.

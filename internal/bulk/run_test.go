@@ -23,28 +23,26 @@ import (
 type queried struct {
 	mu    sync.Mutex
 	calls map[int64]int
-	says  func(n int) bulk.Result // of the n-th call
+	says  func(n int) act.CallResult // of the n-th call
 }
 
-func (a *queried) action() bulk.Action {
+func (a *queried) kind() act.Kind {
 	a.calls = map[int64]int{}
-	return bulk.Action{
-		Name: "query", Object: "delivery",
-		Kind: act.Kind{Name: "order.query", Object: "order", Permission: access.QueryOrders, Load: func(ctx context.Context, q bun.IDB,
-			refs []act.Ref,
-		) ([]act.Subject, error) {
+	return act.Kind{
+		Name: "order.query", Object: "delivery", Permission: access.QueryOrders,
+		Load: func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 			all := make([]act.Subject, len(refs))
 			for i, r := range refs {
 				all[i] = act.Subject{Row: r.Row, Prospect: act.WillQuery, SupplierID: 1}
 			}
 			return all, nil
-		}},
-		Call: func(_ context.Context, s act.Subject) bulk.Result {
+		},
+		Set: &act.Set{Action: "query", Call: func(_ context.Context, s act.Subject) act.CallResult {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.calls[s.Row]++
 			return a.says(len(a.calls))
-		},
+		}},
 	}
 }
 
@@ -152,8 +150,8 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		fails := &queried{says: func(n int) bulk.Result { return bulk.Result{Failed: n%4 == 0, Cause: "supplier_timeout"} }}
-		k := open(t, d, fails.action())
+		fails := &queried{says: func(n int) act.CallResult { return act.CallResult{Failed: n%4 == 0, Cause: "supplier_timeout"} }}
+		k := open(t, d, fails.kind())
 		p := k.query(400)
 		if err := k.RunNow(t.Context(), p.ID); err != nil {
 			t.Fatal(err)
@@ -169,7 +167,7 @@ func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 		if taken, err = stopped(t, d); err != nil || len(taken) != 0 {
 			t.Errorf("alerted again: %v, %v", taken, err)
 		}
-		fails.says = func(n int) bulk.Result { return bulk.Result{Failed: n%8 == 0, Cause: "supplier_timeout"} }
+		fails.says = func(n int) act.CallResult { return act.CallResult{Failed: n%8 == 0, Cause: "supplier_timeout"} }
 		clear(fails.calls)
 		p = k.query(400)
 		if err := k.RunNow(t.Context(), p.ID); err != nil {
@@ -197,15 +195,15 @@ func stopped(t *testing.T, d *db.DB) (all []*bulk.Batch, err error) {
 func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		answers := &queried{says: func(int) bulk.Result { return bulk.Result{Cause: "paid"} }}
-		action := answers.action()
-		k := open(t, d, action)
+		answers := &queried{says: func(int) act.CallResult { return act.CallResult{Cause: "paid"} }}
+		kind := answers.kind()
+		k := open(t, d, kind)
 		p := k.query(300)
 		node := k.node(d, func(int64) bool {
 			answers.mu.Lock()
 			defer answers.mu.Unlock()
 			return len(answers.calls) >= 100
-		}, action)
+		}, kind)
 		if err := node.RunNow(t.Context(), p.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -238,15 +236,15 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 		d.DB = d.DB.WithQueryHook(pauses)
 		hold := make(chan struct{})
 		slow := &queried{}
-		action := slow.action()
-		action.Call = func(_ context.Context, s act.Subject) bulk.Result {
+		kind := slow.kind()
+		kind.Set.Call = func(_ context.Context, s act.Subject) act.CallResult {
 			slow.mu.Lock()
 			slow.calls[s.Row]++
 			slow.mu.Unlock()
 			<-hold
-			return bulk.Result{Cause: "paid"}
+			return act.CallResult{Cause: "paid"}
 		}
-		k := open(t, d, action)
+		k := open(t, d, kind)
 		p := k.query(100)
 		ended := make(chan error, 1)
 		go func() { ended <- k.RunNow(context.Background(), p.ID) }()

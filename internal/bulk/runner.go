@@ -98,11 +98,11 @@ func (r *Runner) run(ctx context.Context, id int64) error {
 		return err
 	}
 	defer r.b.release(context.WithoutCancel(ctx), id)
-	a, ok := r.b.action(x.Action, x.Object)
+	k, ok := r.b.kind(x.Action, x.Object)
 	if !ok {
 		return nil // a newer node has it
 	}
-	away, err := r.b.isAway(ctx, a, x)
+	away, err := r.b.isAway(ctx, k, x)
 	if err != nil {
 		return err
 	}

@@ -244,7 +244,7 @@ type Start struct {
 // *act.FieldError, act.ErrNotFound, ErrState, ErrMaker, ErrExpired, ErrDrifted, ErrNothing, and
 // those of a proposal.
 func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error) {
-	x, a, err := b.mine(ctx, s.By, s.ID)
+	x, k, err := b.mine(ctx, s.By, s.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error
 	if err := b.startable(x, s.By, s.Typed); err != nil {
 		return nil, err
 	}
-	if away, err := b.isAway(ctx, a, x); err != nil || away {
+	if away, err := b.isAway(ctx, k, x); err != nil || away {
 		return nil, errors.Join(err, ErrDrifted)
 	}
 	if b.NeedsSecond(x) {
@@ -289,16 +289,16 @@ func (b *Batches) Change(ctx context.Context, c act.Call) (act.Outcome, error) {
 }
 
 // mine finds a batch and its action if the actor may run it.
-func (b *Batches) mine(ctx context.Context, by act.Actor, id int64) (*Batch, *Action, error) {
+func (b *Batches) mine(ctx context.Context, by act.Actor, id int64) (*Batch, *act.Kind, error) {
 	x, err := Find(ctx, b.o.DB.Read, id)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, ok := b.action(x.Action, x.Object)
+	k, ok := b.kind(x.Action, x.Object)
 	if !ok {
 		return nil, nil, act.ErrNotFound
 	}
-	return x, a, b.May(by, a)
+	return x, k, b.May(by, k)
 }
 
 // NeedsSecond reports whether a batch needs a second person, because of its rows or its money.

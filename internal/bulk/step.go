@@ -61,7 +61,7 @@ func (e *end) word() string {
 // many. Errors: errLost.
 func (b *Batches) step(ctx context.Context, id int64, n int) (done int, err error) {
 	for range tries {
-		x, a, err := b.claimed(ctx, id)
+		x, k, err := b.claimed(ctx, id)
 		if err != nil {
 			return 0, err
 		}
@@ -72,10 +72,10 @@ func (b *Batches) step(ctx context.Context, id int64, n int) (done int, err erro
 		if len(rows) == 0 {
 			return 0, b.finish(ctx, x, Done, "")
 		}
-		if a.Call != nil {
-			return b.callStep(ctx, a, x, rows)
+		if k.Set.Call != nil {
+			return b.callStep(ctx, k, x, rows)
 		}
-		err = b.setStep(ctx, a, x, rows)
+		err = b.setStep(ctx, k, x, rows)
 		switch {
 		case err == nil:
 			return len(rows), nil
@@ -86,22 +86,22 @@ func (b *Batches) step(ctx context.Context, id int64, n int) (done int, err erro
 		case db.IsUnavailable(err) || ctx.Err() != nil:
 			return 0, err
 		}
-		return b.oneByOne(ctx, a, x, rows, err)
+		return b.oneByOne(ctx, k, x, rows, err)
 	}
 	return 0, db.ErrBusy
 }
 
 // claimed reads a batch that this process runs.
-func (b *Batches) claimed(ctx context.Context, id int64) (*Batch, *Action, error) {
+func (b *Batches) claimed(ctx context.Context, id int64) (*Batch, *act.Kind, error) {
 	x, err := Find(ctx, b.o.DB, id)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, ok := b.action(x.Action, x.Object)
+	k, ok := b.kind(x.Action, x.Object)
 	if !ok || x.State != Running || x.LeaseOwner != b.o.DB.Boot() {
 		return nil, nil, errLost
 	}
-	return x, a, nil
+	return x, k, nil
 }
 
 // next reads the next waiting rows.
@@ -119,14 +119,14 @@ var errDown = errors.New("a supplier's breaker is open")
 
 // setStep acts on rows in their current state and ends them, in one transaction. Rows deleted
 // at the end of their retention count as over.
-func (b *Batches) setStep(ctx context.Context, a *Action, x *Batch, rows []Row) error {
+func (b *Batches) setStep(ctx context.Context, k *act.Kind, x *Batch, rows []Row) error {
 	return b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		all, acts, err := b.judged(ctx, tx, a, rows)
+		all, acts, err := b.judged(ctx, tx, k, rows)
 		if err != nil {
 			return err
 		}
 		if len(acts) > 0 {
-			if err := b.do(ctx, tx, a, x, acts); err != nil {
+			if err := b.do(ctx, tx, k, x, acts); err != nil {
 				return err
 			}
 		}
@@ -140,12 +140,12 @@ func (b *Batches) setStep(ctx context.Context, a *Action, x *Batch, rows []Row) 
 
 // judged reloads rows and ends those that need no action any more. acts are the others. Errors:
 // errDown.
-func (b *Batches) judged(ctx context.Context, q bun.IDB, a *Action, rows []Row) (all, acts []*end, err error) {
+func (b *Batches) judged(ctx context.Context, q bun.IDB, k *act.Kind, rows []Row) (all, acts []*end, err error) {
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
 		ids[i] = r.ObjectID
 	}
-	found, err := a.load(ctx, q, ids)
+	found, err := load(ctx, q, k, ids)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,17 +171,17 @@ func (b *Batches) judged(ctx context.Context, q bun.IDB, a *Action, rows []Row) 
 }
 
 // do acts on rows in one transaction.
-func (b *Batches) do(ctx context.Context, tx db.Tx, a *Action, x *Batch, acts []*end) error {
+func (b *Batches) do(ctx context.Context, tx db.Tx, k *act.Kind, x *Batch, acts []*end) error {
 	in := act.Input{By: act.Actor{Name: x.MadeBy}, Reason: x.Reason}
 	var err error
-	if in.Params, err = a.Kind.Params.Read(nil); err != nil {
+	if in.Params, err = k.Params.Read(nil); err != nil {
 		return err
 	}
 	subjects := make([]act.Subject, len(acts))
 	for i, e := range acts {
 		subjects[i] = *e.now
 	}
-	outs, err := a.Kind.Do(ctx, tx, in, subjects)
+	outs, err := k.Do(ctx, tx, in, subjects)
 	if err != nil {
 		return err
 	}
@@ -214,14 +214,14 @@ func causeOf(err error) string {
 }
 
 // oneByOne repeats a failed step row by row, so that one bad row does not hold up the others.
-func (b *Batches) oneByOne(ctx context.Context, a *Action, x *Batch, rows []Row, cause error) (done int, err error) {
+func (b *Batches) oneByOne(ctx context.Context, k *act.Kind, x *Batch, rows []Row, cause error) (done int, err error) {
 	b.o.Log.Error("a step of a batch failed; its rows are done one by one", "batch", x.No(), "error", db.ErrorText(cause))
 	for i := range rows {
 		x, _, err := b.claimed(ctx, x.ID)
 		if err != nil {
 			return done, err
 		}
-		err = b.setStep(ctx, a, x, rows[i:i+1])
+		err = b.setStep(ctx, k, x, rows[i:i+1])
 		if err != nil && !db.IsConflict(err) && !db.IsUnavailable(err) && !errors.Is(err, db.ErrStale) && !errors.Is(err, errDown) &&
 			ctx.Err() == nil {
 			e := &end{Row: rows[i], now: nil}
@@ -239,8 +239,8 @@ func (b *Batches) oneByOne(ctx context.Context, a *Action, x *Batch, rows []Row,
 
 // callStep makes the calls for rows, several at a time, and then ends the rows that were
 // called. It begins no further call once the batch is no longer running.
-func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row) (done int, err error) {
-	all, acts, err := b.judged(ctx, b.o.DB, a, rows)
+func (b *Batches) callStep(ctx context.Context, k *act.Kind, x *Batch, rows []Row) (done int, err error) {
+	all, acts, err := b.judged(ctx, b.o.DB, k, rows)
 	if errors.Is(err, errDown) {
 		return 0, b.finish(ctx, x, Stopped, ByBreaker)
 	}
@@ -268,7 +268,7 @@ func (b *Batches) callStep(ctx context.Context, a *Action, x *Batch, rows []Row)
 		queried[i] = true
 		calls.Go(func() {
 			defer func() { <-slots }()
-			state, r := RowDone, a.Call(ctx, *e.now)
+			state, r := RowDone, k.Set.Call(ctx, *e.now)
 			if r.Failed {
 				state = RowFailed
 			}

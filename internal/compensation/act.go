@@ -1,6 +1,7 @@
 package compensation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,19 +58,7 @@ type Acts struct {
 // ErrRunning, ErrNothing, ErrTooMany.
 func (a Acts) Kinds() []act.Kind {
 	return []act.Kind{
-		{
-			Name: RunAct, Object: ActObject, Permission: access.RunCompensations, Scope: access.Compensate, Load: load,
-			Do: one(func(ctx context.Context, tx db.Tx, in act.Input, x *Item) (map[string]any, error) {
-				if refused := refuse(x); refused != nil {
-					return nil, refused
-				}
-				again, err := a.again(ctx, tx, []*Item{x})
-				if err == nil && len(again) == 0 {
-					err = act.ErrChanged
-				}
-				return details(x), err
-			}),
-		},
+		a.Running(),
 		{
 			Name: CancelAct, Object: ActObject, Permission: access.CancelCompensations, Load: load,
 			Do: one(func(ctx context.Context, tx db.Tx, in act.Input, x *Item) (map[string]any, error) {
@@ -97,6 +86,45 @@ func (a Acts) Kinds() []act.Kind {
 			},
 		},
 	}
+}
+
+// Running runs items again now.
+func (a Acts) Running() act.Kind {
+	return act.Kind{
+		Name: RunAct, Object: ActObject, Permission: access.RunCompensations, Scope: access.Compensate, Load: load,
+		Do: func(ctx context.Context, tx db.Tx, _ act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+			items := make([]*Item, len(subjects))
+			for i, s := range subjects {
+				items[i] = s.Value.(*Item)
+			}
+			again, err := a.again(ctx, tx, items)
+			if err != nil {
+				return nil, err
+			}
+			outs := make([]act.Outcome, len(subjects))
+			for i, x := range items {
+				outs[i].Details = details(x)
+				if !slices.ContainsFunc(again, func(y *Item) bool { return y.ID == x.ID }) { // its subject may have another open one
+					outs[i].Prospect, outs[i].Err = act.Blocked, cmp.Or(refuse(x), act.ErrChanged)
+				}
+			}
+			return outs, nil
+		},
+		Set: &act.Set{Action: "redrive", Permission: access.RedriveCompensations, Scope: access.Compensate},
+	}
+}
+
+// prospect returns what running an item again would do.
+func prospect(x *Item) act.Prospect {
+	switch {
+	case x.State == Running:
+		return act.Blocked
+	case !Moves.Can(x.State, Waiting):
+		return act.Final
+	case x.Kind == Rerun:
+		return act.WillQuery
+	}
+	return act.Will
 }
 
 // refuse returns why an item cannot be run or cancelled now; nil = it can.
@@ -140,7 +168,7 @@ func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error)
 	for i, x := range rows {
 		subjects[i] = act.Subject{
 			Row: x.ID, ID: strconv.FormatInt(x.ID, 10), MerchantID: x.MerchantID, Amount: x.Amount,
-			Currency: x.Currency, SupplierID: x.SupplierID, OrderNo: x.OrderNo, Value: x,
+			Currency: x.Currency, SupplierID: x.SupplierID, OrderNo: x.OrderNo, Prospect: prospect(x), Value: x,
 		}
 	}
 	return subjects, nil

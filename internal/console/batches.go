@@ -24,33 +24,32 @@ import (
 // batchList is a list from which batches are made, with the object name of its rows and the
 // list's words for the fields of a BatchFilter.
 type batchList struct {
-	spec    *list.Spec
-	object  string
-	actions []string
-	words   map[string]string
+	spec   *list.Spec
+	object string
+	words  map[string]string
 }
 
 var batchLists = []batchList{
-	{DeliveryList, notify.BatchObject, []string{"resend"}, map[string]string{
+	{DeliveryList, notify.BatchObject, map[string]string{
 		"state": "status", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "type",
 	}},
-	{OrderList, "order", []string{"query", "rerun", "close"}, map[string]string{
+	{OrderList, "order", map[string]string{
 		"state": "status", "merchant": "merchant",
 		"supplier": "supplier",
 	}},
-	{CompensationList, compensation.ActObject, []string{"redrive"}, map[string]string{
+	{CompensationList, compensation.ActObject, map[string]string{
 		"state": "state", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "kind",
 	}},
-	{ExceptionList, ExceptionObject, []string{"redrive"}, map[string]string{
+	{ExceptionList, ExceptionObject, map[string]string{
 		"state": "state", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "kind",
 	}},
 }
 
 // batchObjects are what the rows may be that an action and a kind name: what ran out of tries
 // is found as a compensation, or as the exception about it.
-func batchObjects(action, kind string) (objects []string) {
+func batchObjects(action, kind string, applies func(action, object string) bool) (objects []string) {
 	for _, l := range batchLists {
-		if slices.Contains(l.actions, action) && (l.object != ExceptionObject || kind == "" || exception.RunsAgain(kind)) {
+		if applies(action, l.object) && (l.object != ExceptionObject || kind == "" || exception.RunsAgain(kind)) {
 			objects = append(objects, l.object)
 		}
 	}
@@ -117,15 +116,17 @@ type BatchRows struct {
 	IDs     []int64
 }
 
-// BatchRows finds rows. Errors: *act.FieldError, bulk.ErrTooMany.
-func (b *Reader) BatchRows(ctx context.Context, w BatchWish) (found BatchRows, err error) {
+// BatchRows finds rows; applies reports whether a batch can do an action to the rows of an object.
+// Errors: *act.FieldError, bulk.ErrTooMany.
+func (b *Reader) BatchRows(ctx context.Context, w BatchWish, applies func(action, object string) bool) (found BatchRows, err error) {
 	if len(w.IDs) > bulk.MaxRows {
 		return found, bulk.ErrTooMany
 	}
-	objects := batchObjects(w.Action, "")
+	kind := ""
 	if w.Filter != nil {
-		objects = batchObjects(w.Action, w.Filter.Kind)
+		kind = w.Filter.Kind
 	}
+	objects := batchObjects(w.Action, kind, applies)
 	if len(objects) == 0 {
 		return found, &act.FieldError{Field: "action", Problem: "use resend, query, rerun, redrive or close"}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 )
@@ -34,6 +35,7 @@ func TestABatchOfNotificationsIsOfASupplierAndACause(t *testing.T) {
 			}
 		}
 		b := New(d, f.Settings, nil)
+		resends := func(_, object string) bool { return object == notify.BatchObject }
 		for filter, want := range map[BatchFilter]int{
 			{}:                                        1,
 			{Supplier: "sp-main"}:                     1,
@@ -46,7 +48,7 @@ func TestABatchOfNotificationsIsOfASupplierAndACause(t *testing.T) {
 			{Supplier: "other", Cause: "timeout"}:     0,
 			{Supplier: "sp-main", Kind: "order.paid"}: 1,
 		} {
-			found, err := b.BatchRows(t.Context(), BatchWish{Action: "resend", Filter: &filter})
+			found, err := b.BatchRows(t.Context(), BatchWish{Action: "resend", Filter: &filter}, resends)
 			if err != nil || len(found.IDs) != want {
 				t.Errorf("%+v: %+v, %v", filter, found, err)
 			}

@@ -9,7 +9,6 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
-	"backstop/internal/bulk"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 
@@ -20,14 +19,15 @@ import (
 const RedriveAct = "exception.redrive"
 
 // Redrive runs again the compensations and notifications that ran out of tries, for many
-// exceptions at once. The actions for compensations and notifications decide what can be done
-// and do it; an exception ends once its compensation or notification is due again. Exceptions of
+// exceptions at once. The acts on compensations and notifications decide what can be done and do
+// it; an exception ends once its compensation or notification is due again. Exceptions of
 // other kinds need a decision and are left alone.
-func Redrive(compensations, notifications bulk.Action) bulk.Action {
-	r := redrive{compensations.Kind, notifications.Kind}
-	return bulk.Action{Name: "redrive", Object: OfException, Kind: act.Kind{
+func Redrive(compensations, notifications act.Kind) act.Kind {
+	r := redrive{compensations, notifications}
+	return act.Kind{
 		Name: RedriveAct, Object: OfException, Permission: access.RedriveCompensations, Load: r.load, Do: r.do,
-	}}
+		Set: &act.Set{Action: "redrive"},
+	}
 }
 
 type redrive struct{ compensations, notifications act.Kind }

@@ -57,16 +57,16 @@ func newRedriver(k *office) *redriver {
 	}
 	log := audit.New(k.DB, k.keys)
 	r.batches = bulk.New(bulk.Options{
-		DB: k.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate,
-		Log: slog.New(slog.DiscardHandler),
-	}, decision.Redrive(
-		compensation.Acts{DB: k.DB, Schedule: compensation.Schedule{time.Hour}, Nudge: count}.Batch(),
+		DB: k.DB, Audit: log, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate, Log: slog.New(slog.DiscardHandler),
+	})
+	redrive := decision.Redrive(
+		compensation.Acts{DB: k.DB, Schedule: compensation.Schedule{time.Hour}, Nudge: count}.Running(),
 		notify.Acts{
 			DB: k.DB, Directory: func() *merchant.Directory { return k.Settings.Merchants() },
 			Breakers: breaker.NewCache(k.DB, nil), Nudge: count,
-		}.Batch(),
-	))
-	r.batches.Use(act.New(k.DB, log, policy, r.batches.Acts()...), nil)
+		}.Resending(),
+	)
+	r.batches.Use(act.New(k.DB, log, policy, append(r.batches.Acts(), redrive)...), nil)
 	return r
 }
 

@@ -34,7 +34,7 @@ type Acts struct {
 // Kinds returns the acts.
 func (a Acts) Kinds() []act.Kind {
 	return []act.Kind{
-		a.resending(),
+		a.Resending(),
 		a.pinging("merchant", a.merchant),
 		a.pinging("subscription", func(code string) *merchant.Merchant { return a.Directory().Subscriber(code) }),
 		a.enabling(),
@@ -67,14 +67,18 @@ type resendParams struct {
 	How string `json:"how" choices:"queue|probe|close" says:"choose queue, probe or close" says_zh:"请选择排队、试投或恢复"`
 }
 
-// resending resends notifications. Ref.Row is a delivery; it may be 0 if ID is the order's
+// Resending resends notifications. Ref.Row is a delivery; it may be 0 if ID is the order's
 // number and Part the notification's id, which selects the Neediest delivery. Without an ID, Part
 // is for the audit alone. Errors:
 // ErrSending, breaker.ErrProbing.
-func (a Acts) resending() act.Kind {
+func (a Acts) Resending() act.Kind {
 	return act.Kind{
 		Name: ResendAct, Object: "order", Permission: access.Resend, OfMerchant: true, Load: a.load, Needs: resendNeeds,
 		Do: a.resend, Params: act.ParamsOf[resendParams](),
+		Set: &act.Set{
+			Action: "resend", Object: BatchObject, Permission: access.ResendMany, Scope: access.Compensate,
+			Results: a.results, ResultsOf: a.resultsOf,
+		},
 	}
 }
 
@@ -178,14 +182,14 @@ func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]ac
 	if err != nil {
 		return nil, err
 	}
-	subjects, now, directory := make([]act.Subject, len(rows)), a.DB.Now(), a.Directory()
+	subjects, directory := make([]act.Subject, len(rows)), a.Directory()
 	for i, x := range rows {
 		if r := breakers[x.RecipientID]; Waits(r, directory, &x.Delivery) {
 			x.held = r
 		}
 		subjects[i] = act.Subject{
 			Row: x.ID, ID: x.OrderNo, OrderNo: x.OrderNo, MerchantID: x.SellerID, Amount: x.Money, Currency: x.MoneyCurrency,
-			Prospect: x.prospect(), Result: x.result(now), Value: x,
+			Prospect: x.prospect(), Value: x,
 		}
 	}
 	return subjects, nil
@@ -205,16 +209,6 @@ func (x *resendable) prospect() act.Prospect {
 		return act.Blocked // it is about to be sent
 	}
 	return act.Will
-}
-
-func (x *resendable) result(now int64) string {
-	switch {
-	case x.Status == Delivered:
-		return ResultNotified
-	case x.Status == Exhausted, x.Status == RetryWait && *x.NextAt > now: // it was made due at once and has been tried since
-		return ResultRefused
-	}
-	return ResultWaiting
 }
 
 func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {

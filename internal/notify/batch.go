@@ -4,22 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/bulk"
-	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
 
 // BatchObject is the object name of deliveries in batches.
 const BatchObject = "delivery"
-
-// Batch resends many notifications.
-func (a Acts) Batch() bulk.Action {
-	kind := a.resending()
-	kind.Permission, kind.Scope = access.ResendMany, access.Compensate
-	return bulk.Action{Name: "resend", Object: BatchObject, Kind: kind, Results: a.results, ResultsOf: a.resultsOf}
-}
 
 // resultSQL is what came of a delivery d by now; see Results. Its arguments are those of resultArgs.
 var resultSQL = "CASE WHEN " + Moves.In("d.status", Delivered) + " THEN ? WHEN " + Moves.In("d.status", Exhausted) + " OR " +
@@ -48,23 +40,13 @@ func (a Acts) resultsOf(ctx context.Context, q bun.IDB, ids []int64) (map[int64]
 
 // results counts the results so far of the notifications in a batch, up to a number, including
 // those that went on by themselves meanwhile.
-func (a Acts) results(ctx context.Context, q bun.IDB, batchID, upTo int64) (bulk.Tally, error) {
-	var rows []struct {
-		Result   string
-		Currency string
-		Orders   int64
-		Minor    int64
-	}
-	err := q.NewRaw("SELECT "+resultSQL+" AS result, r.currency, count(*) AS orders, CAST(sum(r.amount) AS BIGINT) AS minor"+
+func (a Acts) results(ctx context.Context, q bun.IDB, batchID, upTo int64) (sums []act.Sum, err error) {
+	err = q.NewRaw("SELECT "+resultSQL+" AS result, r.currency, count(*) AS orders, CAST(sum(r.amount) AS BIGINT) AS minor"+
 		" FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id WHERE r.batch_id = ? AND r.state <> ?"+
 		" AND r.number <= ? GROUP BY 1, r.currency ORDER BY 1, r.currency",
-		a.resultArgs(batchID, bulk.RowWaiting, upTo)...).Scan(ctx, &rows)
+		a.resultArgs(batchID, bulk.RowWaiting, upTo)...).Scan(ctx, &sums)
 	if err != nil {
 		return nil, fmt.Errorf("read what came of a batch: %w", err)
 	}
-	t := bulk.Tally{}
-	for _, r := range rows {
-		t[r.Result] = append(t[r.Result], report.Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Minor})
-	}
-	return t, nil
+	return sums, nil
 }

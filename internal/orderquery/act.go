@@ -6,6 +6,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/compensation"
 	"backstop/internal/order"
 )
 
@@ -13,8 +14,9 @@ import (
 const QueryAct = "order.query"
 
 // Acts returns the act that queries the supplier about the order Ref.ID, after the audit row is
-// committed, and TryAct. Errors: ErrCannotQuery, call.ErrDown.
-func (a *Worker) Acts() []act.Kind {
+// committed, TryAct, and the one by which batches create compensations with this schedule. Errors:
+// ErrCannotQuery, call.ErrDown.
+func (a *Worker) Acts(s compensation.Schedule) []act.Kind {
 	return []act.Kind{{
 		Name: QueryAct, Object: "order", Permission: access.QueryOrders, Scope: access.Compensate, Load: order.Load,
 		Do: func(ctx context.Context, _ db.Tx, _ act.Input, subjects []act.Subject) ([]act.Outcome, error) {
@@ -25,5 +27,8 @@ func (a *Worker) Acts() []act.Kind {
 			}
 			return outs, nil
 		},
-	}, a.tryAct()}
+		Set: &act.Set{
+			Action: "query", Permission: access.RedriveCompensations, Scope: access.Compensate, Load: a.loadMany, Call: a.queryOne,
+		},
+	}, a.tryAct(), a.rerunning(s)}
 }

@@ -8,7 +8,6 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/rerun"
 	"backstop/internal/order"
@@ -19,37 +18,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// batchObject is the object name of orders in batches.
-const batchObject = "order"
-
-// Batches returns the actions that query many orders: once, with the answer in each row, or by
-// creating a compensation for each, which keeps querying.
-func (a *Worker) Batches(s compensation.Schedule) []bulk.Action {
-	return []bulk.Action{
-		{
-			Name: "query", Object: batchObject, Call: a.queryOne,
-			Kind: act.Kind{
-				Name: QueryAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate,
-				Load: a.loadMany,
-			},
+// rerunning creates a compensation for each order, which keeps querying.
+func (a *Worker) rerunning(s compensation.Schedule) act.Kind {
+	return act.Kind{
+		Name: "order.rerun", Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate, Load: a.loadRerun,
+		Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+			items := make([]*compensation.Item, len(subjects))
+			for i, x := range subjects {
+				items[i] = rerun.Stuck(x.Value.(*job).Order, x.SupplierID)
+				items[i].MadeBy = in.By.Name
+			}
+			w := tx.Writes()
+			s.Open(w, a.o.DB, items...)
+			return make([]act.Outcome, len(subjects)), w.Exec(ctx)
 		},
-		{
-			Name: "rerun", Object: batchObject,
-			Kind: act.Kind{
-				Name: compensation.RunAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate,
-				Load: a.loadRerun,
-				Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
-					items := make([]*compensation.Item, len(subjects))
-					for i, x := range subjects {
-						items[i] = rerun.Stuck(x.Value.(*job).Order, x.SupplierID)
-						items[i].MadeBy = in.By.Name
-					}
-					w := tx.Writes()
-					s.Open(w, a.o.DB, items...)
-					return make([]act.Outcome, len(subjects)), w.Exec(ctx)
-				},
-			},
-		},
+		Set: &act.Set{Action: "rerun"},
 	}
 }
 
@@ -115,23 +98,23 @@ func (a *Worker) loadRerun(ctx context.Context, q bun.IDB, refs []act.Ref) ([]ac
 }
 
 // queryOne queries one order of a batch. The answer is confirmed when it returns.
-func (a *Worker) queryOne(ctx context.Context, s act.Subject) bulk.Result {
+func (a *Worker) queryOne(ctx context.Context, s act.Subject) act.CallResult {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	x, err := a.QueryOpen(ctx, s.Row)
 	switch {
 	case errors.Is(err, ErrOver):
-		return bulk.Result{Cause: "over"}
+		return act.CallResult{Cause: "over"}
 	case errors.Is(err, ErrCannotQuery):
-		return bulk.Result{Failed: true, Cause: string(compensation.NotQueryable)}
+		return act.CallResult{Failed: true, Cause: string(compensation.NotQueryable)}
 	case errors.Is(err, suppliercall.ErrDown), errors.Is(err, context.DeadlineExceeded):
-		return bulk.Result{Failed: true, Cause: string(compensation.SupplierTimeout)}
+		return act.CallResult{Failed: true, Cause: string(compensation.SupplierTimeout)}
 	case err != nil:
-		return bulk.Result{Failed: true, Cause: string(compensation.Database)}
+		return act.CallResult{Failed: true, Cause: string(compensation.Database)}
 	case x.State == supplier.AnswerUnknown:
-		return bulk.Result{Failed: true, Cause: string(CauseOf(x.Exchange.Class))}
+		return act.CallResult{Failed: true, Cause: string(CauseOf(x.Exchange.Class))}
 	}
-	return bulk.Result{Cause: string(x.State)}
+	return act.CallResult{Cause: string(x.State)}
 }
 
 // CauseOf maps the class of a call to a cause.

@@ -32,14 +32,15 @@ func (f *fixture) batches(down bool) *bulk.Batches {
 	}
 	log := audit.New(f.DB, sealtest.Ring(f.t, 1))
 	o := bulk.Options{
-		DB: f.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate,
+		DB: f.DB, Audit: log, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if down {
 		o.Down = f.Calls.Down
 	}
-	b := bulk.New(o, append(f.a.Batches(compensation.Schedule{time.Minute}), f.Processor.Batch())...)
-	b.Use(act.New(f.DB, log, policy, b.Acts()...), nil)
+	b := bulk.New(o)
+	acts := append(f.a.Acts(compensation.Schedule{time.Minute}), f.Processor.Closing())
+	b.Use(act.New(f.DB, log, policy, append(acts, b.Acts()...)...), nil)
 	return b
 }
 

@@ -9,18 +9,18 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
-	"backstop/internal/bulk"
 	"backstop/internal/order"
 
 	"github.com/uptrace/bun"
 )
 
-// Batch closes many open orders, as their merchants could. If an order may have been paid, its
+// Closing closes many open orders, as their merchants could. If an order may have been paid, its
 // supplier is queried first.
-func (p *Processor) Batch() bulk.Action {
-	return bulk.Action{Name: "close", Object: "order", Kind: act.Kind{
+func (p *Processor) Closing() act.Kind {
+	return act.Kind{
 		Name: "order.close", Object: "order", Permission: access.ProposeMoney, Load: p.loadOpen, Do: p.closeMany,
-	}}
+		Set: &act.Set{Action: "close"},
+	}
 }
 
 // loadOpen reads the orders of Ref.Row, with what closing them would do.

@@ -124,7 +124,7 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 		return web.InvalidField("ids", "give ids or a filter")
 	}
 	ctx := c.UserContext()
-	found, err := s.Console.BatchRows(ctx, wish)
+	found, err := s.Console.BatchRows(ctx, wish, s.Batches.Applies)
 	if err != nil {
 		return err
 	}

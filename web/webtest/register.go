@@ -59,9 +59,8 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	asking := h.asking(o)
 	var runner *bulk.Runner
 	o.Batches = bulk.New(bulk.Options{
-		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) },
-		Log: o.Log,
-	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch(), decision.Redrive(redriving.Batch(), sending.Batch()))...)
+		DB: o.DB, Audit: o.Audit, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) }, Log: o.Log,
+	})
 	runner = bulk.NewRunner(o.Batches)
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
@@ -107,7 +106,8 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	o.Views = &savedview.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
-		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Pauses.Acts(),
+		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(redriving.Schedule), sending.Kinds(),
+		o.Breakers.Acts(), o.Pauses.Acts(),
 		o.Batches.Acts(),
 		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.HandleAlerts)
@@ -119,7 +119,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
 		sandbox.Acts(o.DB), console.UnmaskActs, operator.Kinds(o.Operators),
-		[]act.Kind{apply.SandboxAct(applying)}, apply.EditActs(applying),
+		[]act.Kind{decision.Redrive(redriving.Running(), sending.Resending()), apply.SandboxAct(applying)}, apply.EditActs(applying),
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
 }
