@@ -33,9 +33,6 @@ const (
 	EndAct    = "batch.end" // by the server
 )
 
-// PlanEndAct is the end of a plan, written by versions without batches.
-const PlanEndAct = "notification.resend_many_end"
-
 // Object is the object name of batches in the audit and in approvals.
 const Object = "batch"
 

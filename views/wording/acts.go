@@ -85,7 +85,6 @@ var Acts = map[string]text.Text{
 	compensation.RunAct:        {ZH: "立即执行补偿任务", EN: "ran a compensation again"},
 	compensation.CancelAct:     {ZH: "取消补偿任务", EN: "cancelled a compensation"},
 	compensation.RedriveAct:    {ZH: "批量重新执行补偿任务", EN: "ran compensations again in bulk"},
-	bulk.PlanEndAct:            {ZH: "批量补单结束", EN: "a bulk resend ended"},
 	bulk.StartAct:              {ZH: "开始执行批次", EN: "started a batch"},
 	bulk.PauseAct:              {ZH: "暂停批次", EN: "paused a batch"},
 	bulk.ResumeAct:             {ZH: "继续批次", EN: "resumed a batch"},
