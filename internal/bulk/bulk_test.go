@@ -185,7 +185,14 @@ func (k *desk) start(p *bulk.Batch, by act.Actor) error {
 	for _, s := range k.Typed(p) {
 		amounts[s.Currency] = money.Format(s.Minor, s.Currency)
 	}
-	_, err := k.Start(k.Context(), bulk.Start{ID: p.ID, By: by, Reason: "their server is back", Typed: amounts})
+	return k.startTyped(p, by, amounts)
+}
+
+func (k *desk) startTyped(p *bulk.Batch, by act.Actor, amounts map[string]string) error {
+	params, _ := json.Marshal(bulk.StartParams{Amounts: amounts})
+	_, err := k.Change(k.Context(), act.Call{
+		Kind: bulk.StartAct, By: by, Ref: act.Ref{Row: p.ID}, Params: params, Reason: "their server is back",
+	})
 	return err
 }
 
@@ -396,7 +403,7 @@ func TestALargePlanIsRunByItsAmounts(t *testing.T) {
 		{map[string]string{"CNY": "20.00", "HKD": "1"}, "amount_HKD"},
 		{map[string]string{"CNY": "20.00", "HKD": "1.00", "USD": "1.00"}, "amount_USD"},
 	} {
-		_, err := k.Start(t.Context(), bulk.Start{ID: p.ID, By: li, Reason: "their server is back", Typed: c.typed})
+		err := k.startTyped(p, li, c.typed)
 		var field *act.FieldError
 		if !errors.As(err, &field) || field.Field != c.want {
 			t.Errorf("with %s: %v, want the field %s", c.typed, err, c.want)

@@ -39,8 +39,8 @@ const Object = "batch"
 // AmountField is the prefix of the fields for typed amounts; the currency follows.
 const AmountField = approval.AmountField
 
-// startParams are the typed amounts by currency.
-type startParams struct {
+// StartParams are the typed amounts by currency.
+type StartParams struct {
 	Amounts map[string]string `json:"amounts"`
 }
 
@@ -71,8 +71,8 @@ func (b *Batches) Acts() []act.Kind {
 		}
 	}
 	return []act.Kind{
-		move(StartAct, act.ParamsOf[startParams](), func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
-			if err := b.startable(x, in.By, in.Params.(startParams).Amounts); err != nil {
+		move(StartAct, act.ParamsOf[StartParams](), func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
+			if err := b.startable(x, in.By, in.Params.(StartParams).Amounts); err != nil {
 				return err
 			}
 			return b.start(ctx, tx, x, in.Reason, Planned)
@@ -228,61 +228,59 @@ func (b *Batches) nudgeAfter(tx db.Tx, id int64) {
 	})
 }
 
-// Start is a request to start a plan.
-type Start struct {
-	ID     int64
-	By     act.Actor
-	Reason string
-	Typed  map[string]string // amounts by currency
-	Key    string            // key of the form; "" = none
-}
-
-// Start starts a plan, or proposes to if it needs a second person. Errors: *act.Denied,
-// *act.FieldError, act.ErrNotFound, ErrState, ErrMaker, ErrExpired, ErrDrifted, ErrNothing, and
-// those of a proposal.
-func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error) {
-	x, k, err := b.mine(ctx, s.By, s.ID)
+// Change runs an act on a batch. A start that needs a second person is proposed instead, and After
+// returns the approval. Errors: those of act.Registry.Run, ErrState, ErrMaker, ErrExpired, ErrDrifted,
+// ErrNothing, and those of a proposal.
+func (b *Batches) Change(ctx context.Context, c act.Call) (out act.Outcome, err error) {
+	x, k, err := b.mine(ctx, c.By, c.Ref.Row)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	if _, err := act.CheckReason(s.Reason); err != nil {
-		return nil, err
-	}
-	done, err := b.acts.Done(ctx, s.Key, Object, x.No())
-	if err != nil || done != nil {
-		return nil, err // a double click
-	}
-	if err := b.startable(x, s.By, s.Typed); err != nil {
-		return nil, err
-	}
-	if away, err := b.isAway(ctx, k, x); err != nil || away {
-		return nil, errors.Join(err, ErrDrifted)
-	}
-	if b.NeedsSecond(x) {
-		if b.desk == nil {
-			return nil, approval.ErrNoSecond
+	if c.Kind == StartAct {
+		if out.Repeated, err = b.checkStart(ctx, c, k, x); err != nil || out.Repeated {
+			return out, err
 		}
-		p := approval.Proposal{
-			Action: Object, Object: Object, ObjectID: x.No(), Params: x.params(), Reason: s.Reason, Version: x.Version,
-			By: s.By, Key: s.Key,
+		if b.NeedsSecond(x) {
+			a, err := b.propose(ctx, c, x)
+			out.After = func(context.Context) (any, error) { return a, nil }
+			return out, err
 		}
-		p.Amount = x.subject().TypedAmount() // already checked by startable
-		return b.desk.Propose(ctx, p)
-	}
-	raw, err := json.Marshal(startParams{Amounts: s.Typed})
-	if err != nil {
-		return nil, err
-	}
-	_, err = b.acts.Run(ctx, act.Call{Kind: StartAct, By: s.By, Ref: act.Ref{Row: x.ID}, Params: raw, Reason: s.Reason, Key: s.Key})
-	return nil, err
-}
-
-// Change runs one of the other acts on a batch.
-func (b *Batches) Change(ctx context.Context, c act.Call) (act.Outcome, error) {
-	if _, _, err := b.mine(ctx, c.By, c.Ref.Row); err != nil {
-		return act.Outcome{}, err
 	}
 	return b.acts.Run(ctx, c)
+}
+
+// checkStart checks what the transaction of a start does not: whether the amounts are still those that
+// were shown. done = the form has started the batch already.
+func (b *Batches) checkStart(ctx context.Context, c act.Call, k *act.Kind, x *Batch) (done bool, err error) {
+	if _, err := act.CheckReason(c.Reason); err != nil {
+		return false, err
+	}
+	started, err := b.acts.Done(ctx, c.Key, Object, x.No())
+	if err != nil || started != nil {
+		return true, err
+	}
+	params, err := b.acts.Kind(StartAct).Params.Read(c.Params)
+	if err != nil {
+		return false, err
+	}
+	if err := b.startable(x, c.By, params.(StartParams).Amounts); err != nil {
+		return false, err
+	}
+	if away, err := b.isAway(ctx, k, x); err != nil || away {
+		return false, errors.Join(err, ErrDrifted)
+	}
+	return false, nil
+}
+
+// propose proposes to start a plan, whose amounts have been checked.
+func (b *Batches) propose(ctx context.Context, c act.Call, x *Batch) (*approval.Approval, error) {
+	if b.desk == nil {
+		return nil, approval.ErrNoSecond
+	}
+	return b.desk.Propose(ctx, approval.Proposal{
+		Action: Object, Object: Object, ObjectID: x.No(), Params: x.params(), Reason: c.Reason, Version: x.Version, By: c.By, Key: c.Key,
+		Amount: x.subject().TypedAmount(),
+	})
 }
 
 // mine finds a batch and its action if the actor may run it.

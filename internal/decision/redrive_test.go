@@ -159,9 +159,9 @@ func (r *redriver) run(b *bulk.Batch) *bulk.Batch {
 	for _, s := range r.batches.Typed(b) {
 		amounts[s.Currency] = money.Format(s.Minor, s.Currency)
 	}
-	if _, err := r.batches.Start(context.Background(), bulk.Start{
-		ID: b.ID, By: r.person(access.Ops), Reason: "they answer again",
-		Typed: amounts,
+	params, _ := json.Marshal(bulk.StartParams{Amounts: amounts})
+	if _, err := r.batches.Change(context.Background(), act.Call{
+		Kind: bulk.StartAct, By: r.person(access.Ops), Ref: act.Ref{Row: b.ID}, Params: params, Reason: "they answer again",
 	}); err != nil {
 		r.t.Fatal(err)
 	}

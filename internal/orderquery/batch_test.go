@@ -2,6 +2,7 @@ package orderquery
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"testing"
 	"time"
@@ -56,10 +57,19 @@ func (f *fixture) run(b *bulk.Batches, action string, ids []int64) *bulk.Batch {
 	for _, s := range b.Typed(x) {
 		typed[s.Currency] = money.Format(s.Minor, s.Currency)
 	}
-	if _, err := b.Start(ctx, bulk.Start{ID: x.ID, By: lead, Reason: "as agreed by phone", Typed: typed}); err != nil {
+	f.start(b, x, lead, typed)
+	return f.over(b, x.ID)
+}
+
+func (f *fixture) start(b *bulk.Batches, x *bulk.Batch, by act.Actor, amounts map[string]string) {
+	f.t.Helper()
+	params, _ := json.Marshal(bulk.StartParams{Amounts: amounts})
+	_, err := b.Change(context.Background(), act.Call{
+		Kind: bulk.StartAct, By: by, Ref: act.Ref{Row: x.ID}, Params: params, Reason: "as agreed by phone",
+	})
+	if err != nil {
 		f.t.Fatal(err)
 	}
-	return f.over(b, x.ID)
 }
 
 // over works a batch off.
@@ -137,13 +147,7 @@ func TestABatchThatClosesStopsWhereOrdersArePaidMeanwhile(t *testing.T) {
 		if err != nil || x.Planned.Count(string(act.Will)) != 30 {
 			t.Fatalf("%+v, %v", x, err)
 		}
-		_, err = b.Start(t.Context(), bulk.Start{
-			ID: x.ID, By: lead, Reason: "as agreed by phone",
-			Typed: map[string]string{"CNY": "599.70"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f.start(b, x, lead, map[string]string{"CNY": "599.70"})
 		f.take(f.callback(orders[7], "sp-main")) // 3 % of it
 		if x = f.over(b, x.ID); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByDrift || x.Ended() != 0 {
 			t.Errorf("%s because of %q after %d rows", x.State, x.StoppedBecause, x.Ended())

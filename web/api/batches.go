@@ -155,12 +155,14 @@ func (s *handlers) batchOf(c *fiber.Ctx) (*bulk.Batch, error) {
 	return bulk.Find(c.UserContext(), s.DB, id)
 }
 
-func (s *handlers) getBatch(c *fiber.Ctx) error {
-	b, err := s.batchOf(c)
-	if err != nil {
-		return err
+func (s *handlers) showBatch(status int) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		b, err := s.batchOf(c)
+		if err != nil {
+			return err
+		}
+		return s.answerBatch(c, b, status)
 	}
-	return s.answerBatch(c, b, http.StatusOK)
 }
 
 func (s *handlers) listBatches(c *fiber.Ctx) error {
@@ -190,8 +192,32 @@ type startRequest struct {
 	Typed json.RawMessage `json:"typed" kind:"raw" doc:"The amount as it is shown: a text if the batch has one currency, or an object by currency."`
 }
 
-// startBatch starts a batch (202), or proposes to if it needs a second person (201).
-func (s *handlers) startBatch(c *fiber.Ctx) error {
+// startBatch is the route that starts a batch (202), or proposes to if it needs a second person (201).
+func (s *handlers) startBatch() web.Route {
+	return s.onAct(web.ActRoute{
+		Path: batchesPath + "/:id/start", Kind: bulk.StartAct, Ref: s.batchRef, Request: startRequest{}, Read: s.readStart,
+		Answer: web.OneOf{batchView{}, proposedView{}},
+		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) {
+			out, err := s.Batches.Change(ctx, call)
+			if field, ok := errors.AsType[*act.FieldError](err); ok && strings.HasPrefix(field.Field, bulk.AmountField) {
+				err = &act.FieldError{Field: "amount", Problem: field.Problem}
+			}
+			return out, err
+		},
+		Then: func(c *fiber.Ctx, done web.Acted) error {
+			if a, _ := done.Result.(*approval.Approval); a != nil {
+				views, err := s.viewApprovals(c.UserContext(), a)
+				if err != nil {
+					return err
+				}
+				return c.Status(http.StatusCreated).JSON(map[string]any{"approval": views[0]})
+			}
+			return s.showBatch(http.StatusAccepted)(c)
+		},
+	})
+}
+
+func (s *handlers) readStart(c *fiber.Ctx, call *act.Call) error {
 	b, err := s.batchOf(c)
 	if err != nil {
 		return err
@@ -201,25 +227,9 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	a, err := s.Batches.Start(c.UserContext(), bulk.Start{ID: b.ID, By: s.Actor(c), Reason: r.Reason, Typed: typed})
-	var field *act.FieldError
-	if errors.As(err, &field) && strings.HasPrefix(field.Field, bulk.AmountField) {
-		return &act.FieldError{Field: "amount", Problem: field.Problem}
-	}
-	if err != nil {
-		return err
-	}
-	if a != nil {
-		views, err := s.viewApprovals(c.UserContext(), a)
-		if err != nil {
-			return err
-		}
-		return c.Status(http.StatusCreated).JSON(map[string]any{"approval": views[0]})
-	}
-	if b, err = s.batchOf(c); err != nil {
-		return err
-	}
-	return s.answerBatch(c, b, http.StatusAccepted)
+	call.Reason = r.Reason
+	call.Params, err = json.Marshal(bulk.StartParams{Amounts: typed})
+	return err
 }
 
 // typedAmounts reads the typed amounts by currency.
@@ -241,17 +251,18 @@ func typedAmounts(raw json.RawMessage, b *bulk.Batch) (by map[string]string, err
 // onBatch is the route of one of the other acts on a batch.
 func (s *handlers) onBatch(verb, kind string) web.Route {
 	return s.onAct(web.ActRoute{
-		Path: batchesPath + "/:id/" + verb, Kind: kind, Answer: batchView{},
-		Ref: func(c *fiber.Ctx) (act.Ref, error) {
-			b, err := s.batchOf(c)
-			if err != nil {
-				return act.Ref{}, err
-			}
-			return act.Ref{Row: b.ID}, nil
-		},
-		Run:  func(ctx context.Context, call act.Call) (act.Outcome, error) { return s.Batches.Change(ctx, call) },
-		Then: func(c *fiber.Ctx, _ web.Acted) error { return s.getBatch(c) },
+		Path: batchesPath + "/:id/" + verb, Kind: kind, Ref: s.batchRef, Run: s.Batches.Change, Answer: batchView{},
+		Then: func(c *fiber.Ctx, _ web.Acted) error { return s.showBatch(http.StatusOK)(c) },
 	})
+}
+
+// batchRef refers to the batch in the path.
+func (s *handlers) batchRef(c *fiber.Ctx) (act.Ref, error) {
+	b, err := s.batchOf(c)
+	if err != nil {
+		return act.Ref{}, err
+	}
+	return act.Ref{Row: b.ID}, nil
 }
 
 // rowView is one row of a batch.

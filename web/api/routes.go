@@ -40,12 +40,6 @@ func Routes(server *web.Server) []web.Route {
 		return s.onAct(web.ActRoute{Path: path, Kind: kind, Ref: ref, Then: then, Answer: answer})
 	}
 	ofBatches := s.Acts.Kind(bulk.StartAct)
-	batch := func(path string, h fiber.Handler, request, answer any) web.Route {
-		return web.Route{
-			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: ofBatches.Scope, Permission: ofBatches.Permission,
-			Handler: h, Request: request, Answer: answer,
-		}
-	}
 	const orders = "/api/v1/orders"
 	table := slices.Concat(s.approvalRoutes(), s.proposalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(),
 		s.notificationRoutes(),
@@ -82,10 +76,13 @@ func Routes(server *web.Server) []web.Route {
 			do(sweepPath, sweep.RunAct, nil, s.showBegun, begunView{}),
 			reads(sweepPath+"/:id", access.ViewSweeps, s.getSweep, nil, sweepView{}),
 			reads(batchesPath, access.ViewCompensations, s.listBatches, paging{}, page[batchView]{}),
-			batch(batchesPath, s.planBatch, console.BatchWish{}, batchView{}),
-			reads(batchesPath+"/:id", access.ViewCompensations, s.getBatch, nil, batchView{}),
+			{
+				Method: http.MethodPost, Path: batchesPath, Audience: web.ForMonitor, Scope: ofBatches.Scope, Permission: ofBatches.Permission,
+				Handler: s.planBatch, Request: console.BatchWish{}, Answer: batchView{},
+			},
+			reads(batchesPath+"/:id", access.ViewCompensations, s.showBatch(http.StatusOK), nil, batchView{}),
 			reads(batchesPath+"/:id/rows", access.ViewCompensations, s.batchRows, rowsQuery{}, page[rowView]{}),
-			batch(batchesPath+"/:id/start", s.startBatch, startRequest{}, web.OneOf{batchView{}, proposedView{}}),
+			s.startBatch(),
 			s.onBatch("pause", bulk.PauseAct),
 			s.onBatch("resume", bulk.ResumeAct),
 			s.onBatch("stop", bulk.StopAct),

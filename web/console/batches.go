@@ -2,14 +2,13 @@ package console
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"backstop/internal/act"
-	"backstop/internal/approval"
 	"backstop/internal/base/sheet"
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
@@ -164,24 +163,24 @@ func (s *handlers) batchTopic() topic {
 	}
 }
 
-// startBatch starts a batch, or proposes to.
-func (s *handlers) startBatch(c *fiber.Ctx) error {
-	b, err := s.batchOf(c)
-	if err != nil {
-		return err
-	}
-	key, err := formKey(c)
-	if err != nil {
-		return err
-	}
-	_, err = s.Batches.Start(c.UserContext(), bulk.Start{ID: b.ID, By: s.Actor(c), Reason: web.Field(c, "reason"), Typed: typedSums(c), Key: key})
-	if errors.Is(err, approval.ErrNoSecond) {
-		return &web.Error{Status: http.StatusConflict, Code: "no_second_person", Message: approval.ErrNoSecond.Error()}
-	}
-	if err != nil {
-		return err
-	}
-	return c.Redirect(batchPath(b), http.StatusSeeOther)
+// onBatch is the route of an act on the batch in the path; read is nil where its form is that of the Kind.
+func (s *handlers) onBatch(path, kind string, read func(*fiber.Ctx, *act.Call) error) web.Route {
+	return s.onAct(web.ActRoute{
+		Path: path, Kind: kind, Read: read, Run: s.Batches.Change, Back: func(of act.Ref) string { return "/batches/" + of.ID },
+		Ref: func(c *fiber.Ctx) (act.Ref, error) {
+			b, err := s.batchOf(c)
+			if err != nil {
+				return act.Ref{}, err
+			}
+			return act.Ref{Row: b.ID, ID: b.No()}, nil
+		},
+	})
+}
+
+// readTyped reads the sums that were typed.
+func readTyped(c *fiber.Ctx, call *act.Call) (err error) {
+	call.Params, err = json.Marshal(bulk.StartParams{Amounts: typedSums(c)})
+	return err
 }
 
 // typedSums reads the sums that were typed, by currency.
@@ -193,21 +192,6 @@ func typedSums(c *fiber.Ctx) map[string]string {
 		}
 	})
 	return typed
-}
-
-// onBatch is the route of one of the other acts on the batch in the path.
-func (s *handlers) onBatch(path, kind string) web.Route {
-	return s.onAct(web.ActRoute{
-		Path: path, Kind: kind, Back: func(of act.Ref) string { return "/batches/" + of.ID },
-		Ref: func(c *fiber.Ctx) (act.Ref, error) {
-			b, err := s.batchOf(c)
-			if err != nil {
-				return act.Ref{}, err
-			}
-			return act.Ref{Row: b.ID, ID: b.No()}, nil
-		},
-		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) { return s.Batches.Change(ctx, call) },
-	})
 }
 
 // exportBatch streams the rows of a batch as a file.
