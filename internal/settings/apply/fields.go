@@ -40,8 +40,8 @@ func (d *declaration) fields(o object, to, fresh reflect.Value, whole any) {
 		default:
 			d.field(f, v, is, f.Of(fresh))
 		}
-		if g, ok := whole.(interface{ Give(string) }); ok {
-			g.Give(f.Word)
+		if u, ok := whole.(interface{ SetNew(string) }); ok {
+			u.SetNew(f.Word)
 		}
 	}
 }

@@ -165,6 +165,30 @@ func TestARowThatCannotBeReadIsAppliedAnew(t *testing.T) {
 	})
 }
 
+// A field that cannot be read is written, and no problem any more, once the file has a new value.
+func TestAFieldThatCannotBeReadIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		env, out := newEnv(t, d)
+		mustApply(t, env, out, kept)
+		bad := `'{'`
+		if d.IsPostgres() { // which keeps JSON only
+			bad = `'"{"'`
+		}
+		for _, set := range []string{"suppliers SET allow_ips = " + bad, "merchants SET limits = '{', payout_ips = '{'"} {
+			if _, err := d.NewRaw("UPDATE " + set).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantLines(t, mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, config: { mch_id: m }, allow_ips: [203.0.113.7] }]\n"+
+			"merchants: [{ code: m1, payout_ips: [203.0.113.8], limits: [{ currency: CNY, refund_auto: 5 }] }]"),
+			"supplier wx-main changed: allow_ips", "merchant m1 changed: limits, payout_ips")
+		if m := load(t, env).ByCode("m1"); m.Broken || len(m.PayoutIPs) != 1 || m.Limits["CNY"].RefundAuto != 5 {
+			t.Errorf("after the repair: %+v", m)
+		}
+	})
+}
+
 func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
