@@ -34,44 +34,49 @@ type Identity struct {
 func IsName(name string) bool { return nameForm.MatchString(name) }
 
 // SignInAs returns the operator of an identity with the roles that it has now. The first sign-in
-// adds the operator. A person without a role loses sessions and personal tokens. Errors: ErrNoRole,
-// ErrDisabled, ErrName, UnknownMerchants, and ErrExists if somebody else has the name.
+// adds the operator. A person without a role, or limited to a merchant that there is not, loses sessions
+// and personal tokens. Errors: ErrNoRole, ErrDisabled, ErrName, UnknownMerchants, and ErrExists if somebody
+// else has the name.
 func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*Operator, error) {
-	row, err := o.signInAs(ctx, id, remote)
+	row, refused, err := o.signInAs(ctx, id, remote)
 	if errors.Is(err, db.ErrStale) { // the same person signed in elsewhere for the first time
-		row, err = o.signInAs(ctx, id, remote)
+		row, refused, err = o.signInAs(ctx, id, remote)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if id.Roles == "" {
-		return nil, ErrNoRole
+	case refused != nil:
+		return nil, refused
 	}
 	return row, nil
 }
 
-func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (row *Operator, err error) {
+// signInAs is SignInAs; refused says why somebody who has signed in before may not any more.
+func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (row *Operator, refused, err error) {
 	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		row, err = find(ctx, o.db.ForUpdate(tx.NewSelect()).
 			Where("op.id = (SELECT operator_id FROM operator_identities WHERE issuer = ? AND subject = ?)", id.Issuer, id.Subject))
 		switch {
-		case errors.Is(err, ErrNotFound) && id.Roles == "":
-			return nil
 		case errors.Is(err, ErrNotFound):
 			row, err = o.join(ctx, tx, id, remote)
 			return err
 		case err != nil:
 			return err
-		case id.Roles == "":
+		}
+		refused = o.adopt(ctx, tx, row, id, remote)
+		if errors.Is(refused, ErrNoRole) || errors.Is(refused, ErrMerchants) {
 			return errors.Join(EndSessions(ctx, tx, row), RevokeTokens(ctx, tx, row))
 		}
-		return o.adopt(ctx, tx, row, id, remote)
+		return refused
 	})
-	return row, err
+	return row, refused, err
 }
 
-// join adds the operator of an identity. Errors: ErrName, ErrExists, db.ErrStale.
+// join adds the operator of an identity. Errors: ErrNoRole, ErrName, ErrExists, UnknownMerchants, db.ErrStale.
 func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote string) (*Operator, error) {
+	if id.Roles == "" {
+		return nil, ErrNoRole
+	}
 	if !IsName(id.Name) {
 		return nil, ErrName
 	}
@@ -99,8 +104,11 @@ func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote stri
 
 // adopt gives the operator the roles of the groups, and the limit where the provider sets it. The provider
 // decides, so that the last admin can lose the role too: the operator for emergencies has a password.
-// Errors: UnknownMerchants.
+// Errors: ErrNoRole, UnknownMerchants; nothing is changed then.
 func (o *Operators) adopt(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) (err error) {
+	if id.Roles == "" {
+		return ErrNoRole
+	}
 	was, limit := row.Roles, row.Merchants
 	if id.Merchants != nil {
 		if limit, err = ParseMerchants(ctx, tx, *id.Merchants); err != nil {

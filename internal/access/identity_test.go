@@ -165,7 +165,7 @@ func TestAnOperatorWithAPasswordMovesToTheProvider(t *testing.T) {
 func TestTheProviderLimitsToMerchants(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		o := operatorsOf(t, d)
+		o, s := operatorsOf(t, d), NewSessions(d, sealtest.Ring(t, 1), time.Hour, time.Hour)
 		for i, code := range []string{"m1", "m2"} {
 			if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, api_key_hash, signing_secrets, notify, created_at, updated_at)"+
 				" VALUES (?, ?, '', ?, '[]', '{}', 0, 0)", i+1, code, code).Exec(t.Context()); err != nil {
@@ -188,11 +188,20 @@ func TestTheProviderLimitsToMerchants(t *testing.T) {
 			if step.claim != "-" {
 				id.Merchants = &step.claim
 			}
+			var token string
+			if op, err := Named(t.Context(), d.Read, "li"); err == nil {
+				if token, err = s.StartAt(t.Context(), op.ID, "", "", issuer, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if _, err := o.SignInAs(t.Context(), id, ""); !errors.Is(err, step.err) {
 				t.Errorf("limited to %q: %v", step.claim, err)
 			}
 			if op, err := Named(t.Context(), d.Read, "li"); err == nil && op.Merchants != step.want {
 				t.Errorf("limited to %q: %q is stored, want %q", step.claim, op.Merchants, step.want)
+			}
+			if _, err := s.Find(t.Context(), token); token != "" && (err != nil) != (step.err != nil) {
+				t.Errorf("limited to %q, the session of before: %v", step.claim, err)
 			}
 		}
 	})
