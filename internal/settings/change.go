@@ -115,9 +115,6 @@ func (c Change) reenabled() []string {
 	return slices.DeleteFunc(slices.Clone(before.Disabled()), func(a string) bool { return slices.Contains(is, a) })
 }
 
-// identity are the fields that identify an object.
-var identity = []string{"code", "sku", "merchant", "currency"}
-
 // differ collects differences.
 type differ struct {
 	created bool
@@ -143,7 +140,7 @@ func (d *differ) fields(path string, was, is reflect.Value) {
 	for _, f := range Fields(is.Type()) {
 		if at := join(path, f.Word); slices.Contains(d.unread, at) {
 			d.add(at, "unreadable", "written anew")
-		} else if !slices.Contains(identity, at) {
+		} else if !f.Identity {
 			d.field(f, at, f.Of(was), f.Of(is))
 		}
 	}

@@ -32,6 +32,7 @@ type Field struct {
 	Form          string    // the form of a text: "code", "url" or "pem"; of a secret: "key" (hashed), "pem" or "number"
 	Min           int64     // of a number or a duration (ns)
 	Max           int64     // the same; for a text its bytes, for a list its entries
+	Identity      bool      // a part of what identifies the object; it never changes
 	NeedsApproval bool      // a change waits for a second person if Rules.Apply says so
 	Type          reflect.Type
 
@@ -65,7 +66,8 @@ func Fields(t reflect.Type) []Field {
 		f := Field{
 			Word: g.Tag.Get("apply"), Doc: g.Tag.Get("doc"), Default: g.Tag.Get("default"), Empty: g.Tag.Get("empty"),
 			Need: g.Tag.Get("need"), Example: g.Tag.Get("example"), Many: g.Tag.Get("many"), Form: g.Tag.Get("form"),
-			OneOf: strings.Fields(g.Tag.Get("oneof")), NeedsApproval: g.Tag.Get("waits") == "true", Type: g.Type, index: []int{i},
+			OneOf: strings.Fields(g.Tag.Get("oneof")), Identity: g.Tag.Get("id") == "true", NeedsApproval: g.Tag.Get("waits") == "true",
+			Type: g.Type, index: []int{i},
 		}
 		f.Help = text.Text{ZH: g.Tag.Get("doc_zh"), EN: f.Doc}
 		f.Label = text.Text{ZH: g.Tag.Get("label_zh"), EN: g.Tag.Get("label")}

@@ -30,7 +30,7 @@ type File struct {
 
 // Supplier is a payment supplier.
 type Supplier struct {
-	Code             string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE." doc_zh:"渠道代码；它的回调发往 /callback/代码。" label:"Code" label_zh:"代码"`
+	Code             string         `apply:"code" id:"true" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE." doc_zh:"渠道代码；它的回调发往 /callback/代码。" label:"Code" label_zh:"代码"`
 	Name             string         `apply:"name" empty:"its code" example:"QuickPay" doc:"Its display name." doc_zh:"显示名称。" label:"Name" label_zh:"名称"`
 	Kind             string         `apply:"kind" waits:"true" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams." doc_zh:"协议：wechatpay、alipay、stripe 或 sortedparams。" label:"Kind" label_zh:"类型"`
 	Enabled          bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. If false, callbacks for existing ones are still accepted, and they are still queried and closed." doc_zh:"是否用于新订单和新支付。停用后，已有订单的回调仍然接收，仍会查单和关单。" label:"Enabled" label_zh:"启用"`
@@ -50,7 +50,7 @@ type Supplier struct {
 
 // Merchant is a merchant.
 type Merchant struct {
-	Code           string         `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code." doc_zh:"商户代码。" label:"Code" label_zh:"代码"`
+	Code           string         `apply:"code" id:"true" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code." doc_zh:"商户代码。" label:"Code" label_zh:"代码"`
 	Name           string         `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its display name." doc_zh:"显示名称。" label:"Name" label_zh:"名称"`
 	APIKey         Secret         `apply:"api_key" waits:"true" form:"key" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed." doc_zh:"调用 API 的密钥：至少 20 个字符的随机文本。只保存哈希。" label:"API key" label_zh:"API 密钥"`
 	SigningSecrets []Secret       `apply:"signing_secret" waits:"true" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead." doc_zh:"给通知签名的密钥：whsec_ 加 24 到 64 字节的 base64。" label:"Signing secret" label_zh:"签名密钥"`
@@ -68,7 +68,7 @@ type Merchant struct {
 
 // Subscription is one of the operator's own systems, notified like a merchant.
 type Subscription struct {
-	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"warehouse" doc:"Its code." doc_zh:"订阅代码。" label:"Code" label_zh:"代码"`
+	Code           string   `apply:"code" id:"true" form:"code" max:"64" need:"missing" example:"warehouse" doc:"Its code." doc_zh:"订阅代码。" label:"Code" label_zh:"代码"`
 	Name           string   `apply:"name" empty:"its code" example:"Warehouse" doc:"Its display name." doc_zh:"显示名称。" label:"Name" label_zh:"名称"`
 	Enabled        bool     `apply:"enabled" default:"true" example:"true" doc:"Whether it is notified." doc_zh:"是否通知它。" label:"Enabled" label_zh:"启用"`
 	Merchants      Followed `apply:"merchants" default:"all" example:"[m1]" doc:"The merchants whose orders it is notified of: all, or a list of codes." doc_zh:"接收哪些商户的订单：all，或商户代码的列表。" label:"Merchants" label_zh:"商户"`
@@ -143,21 +143,21 @@ type Endpoint struct {
 
 // SKU is an article.
 type SKU struct {
-	SKU   string `apply:"sku" need:"missing" example:"SKU-1" doc:"Its number, as used in orders." doc_zh:"订单里使用的编号。" label:"SKU" label_zh:"商品编号"`
+	SKU   string `apply:"sku" id:"true" need:"missing" example:"SKU-1" doc:"Its number, as used in orders." doc_zh:"订单里使用的编号。" label:"SKU" label_zh:"商品编号"`
 	Stock int64  `apply:"stock" min:"0" max:"1000000000000" need:"missing" example:"100" doc:"Initial quantity. The current stock is never overwritten." doc_zh:"初始数量；当前库存从不被覆盖。" label:"Initial stock" label_zh:"初始库存"`
 }
 
 // Account is a merchant's opening balance in one currency.
 type Account struct {
-	Merchant string `apply:"merchant" form:"code" max:"64" need:"missing" example:"m1" doc:"The merchant's code."`
-	Currency string `apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
+	Merchant string `apply:"merchant" id:"true" form:"code" max:"64" need:"missing" example:"m1" doc:"The merchant's code."`
+	Currency string `apply:"currency" id:"true" need:"missing" example:"CNY" doc:"ISO 4217."`
 	Balance  int64  `apply:"balance" min:"0" max:"1000000000000000" need:"missing: the opening balance in minor units" example:"1000000" doc:"The opening balance in minor units. Booked once, as a ledger entry."`
 }
 
 // PayoutAccount is an account that a merchant's payouts may go to.
 type PayoutAccount struct {
-	Merchant string `apply:"merchant" form:"code" max:"64" need:"missing" example:"m1" doc:"The merchant's code." doc_zh:"商户代码。" label:"Merchant" label_zh:"商户"`
-	Code     string `apply:"code" form:"code" max:"64" need:"missing" example:"main" doc:"Its code, unique for the merchant; payouts name it." doc_zh:"账户代码，在商户内唯一；出款按它指定账户。" label:"Code" label_zh:"代码"`
+	Merchant string `apply:"merchant" id:"true" form:"code" max:"64" need:"missing" example:"m1" doc:"The merchant's code." doc_zh:"商户代码。" label:"Merchant" label_zh:"商户"`
+	Code     string `apply:"code" id:"true" form:"code" max:"64" need:"missing" example:"main" doc:"Its code, unique for the merchant; payouts name it." doc_zh:"账户代码，在商户内唯一；出款按它指定账户。" label:"Code" label_zh:"代码"`
 	Kind     string `apply:"kind" waits:"true" oneof:"bank_card alipay" need:"missing" example:"bank_card" doc:"What number is: a bank account or card, or a login or user id at Alipay." doc_zh:"账号是什么：银行账户或卡，或支付宝登录号或用户号。" label:"Kind" label_zh:"类型"`
 	Holder   string `apply:"holder" waits:"true" max:"200" need:"missing" example:"Galaxy Mall" doc:"The name of its holder, as the bank has it." doc_zh:"银行登记的户名。" label:"Holder" label_zh:"户名"`
 	Number   Secret `apply:"number" waits:"true" form:"number" max:"64" need:"missing" example:"file:secrets/m1-payout-account" doc:"Its number. Stored sealed; only its last four characters are shown, or g•••@pay.example of an e-mail address." doc_zh:"账号。加密保存；只显示末四位，邮箱显示为 g•••@pay.example。" label:"Number" label_zh:"账号"`

@@ -79,16 +79,13 @@ func objectOf(id string) (s Section, o settings.Object, ok bool) {
 
 // identity are the fields that the code of an object consists of.
 func (s Section) identity(o settings.Object) (fields, values []string) {
-	switch {
-	case s.One:
-		return nil, nil
-	case s.Kind == "sku":
-		return []string{"sku"}, []string{o.ID}
-	case s.Kind == settings.PayoutAccountKind:
-		merchant, code, _ := strings.Cut(o.ID, " ")
-		return []string{"merchant", "code"}, []string{merchant, code}
+	for _, f := range settings.Fields(s.Type) {
+		if f.Identity {
+			fields = append(fields, f.Word)
+		}
 	}
-	return []string{"code"}, []string{o.ID}
+	values = strings.SplitN(o.ID, " ", len(fields))
+	return fields, append(values, make([]string, len(fields)-len(values))...)
 }
 
 // Identifies reports whether a field is part of the code, which never changes.
