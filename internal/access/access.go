@@ -11,7 +11,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Roles of an operator; their permissions are in policy.csv.
+// Built-in roles of an operator; their permissions are in policy.csv.
 const (
 	Viewer  = "viewer"
 	Support = "support"
@@ -25,7 +25,7 @@ const (
 // Errors that a caller can act on.
 var (
 	ErrName      = errors.New("bad name: use 1 to 64 of a-z, 0-9, dot, - and _, beginning with a letter or digit")
-	ErrRole      = errors.New("unknown role: use one or more of " + strings.Join(AllRoles, ", ") + ", separated by commas")
+	ErrRole      = errors.New("unknown role: use one or more of " + strings.Join(AllRoles, ", ") + " and your own, separated by commas")
 	ErrExists    = errors.New("the name is taken, possibly by a disabled or revoked entry: choose another one")
 	ErrNotFound  = errors.New("there is no such name")
 	ErrDisabled  = errors.New("the operator is disabled")

@@ -53,7 +53,10 @@ func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*
 
 // signInAs is SignInAs; refused says why somebody who has signed in before may not any more.
 func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (row *Operator, refused, err error) {
-	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+		if id.Roles, err = o.existing(ctx, tx, id.Roles); err != nil {
+			return err
+		}
 		row, err = find(ctx, o.db.ForUpdate(tx.NewSelect()).
 			Where("op.id = (SELECT operator_id FROM operator_identities WHERE issuer = ? AND subject = ?)", id.Issuer, id.Subject))
 		switch {

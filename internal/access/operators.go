@@ -74,8 +74,11 @@ func (o *Operators) add(ctx context.Context, row *Operator, password string, one
 }
 
 // insert adds a row. The name of a disabled operator who never signed in is free again, so that an
-// invitation to a wrong name takes none away. Errors: ErrExists, UnknownMerchants.
+// invitation to a wrong name takes none away. Errors: ErrRole, ErrExists, UnknownMerchants.
 func (o *Operators) insert(ctx context.Context, tx db.Tx, row *Operator, merchants string) (err error) {
+	if err := o.checkExist(ctx, tx, row.Roles); err != nil {
+		return err
+	}
 	if row.Merchants, err = ParseMerchants(ctx, tx, merchants); err != nil {
 		return err
 	}
@@ -326,6 +329,9 @@ func (o *Operators) EnableTx(ctx context.Context, tx db.Tx, name string) (*Opera
 func (o *Operators) SetRolesTx(ctx context.Context, tx db.Tx, name, roles string) (*Operator, error) {
 	set, err := ParseRoles(roles)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.checkExist(ctx, tx, set); err != nil {
 		return nil, err
 	}
 	row, err := o.replaceable(ctx, tx, name, set)

@@ -3,7 +3,9 @@ package access
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/casbin/casbin/v2"
 	"github.com/casbin/casbin/v2/model"
@@ -60,6 +62,10 @@ const (
 	ManageOperators Permission = "operator.manage" // invite, change and disable operators
 )
 
+// Reserved are the permissions that only built-in roles have: who may do what is decided by these, so
+// that nobody widens an own role of theirs.
+var Reserved = []Permission{ManageOperators, ProposeSettings, ApproveSettings}
+
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues, ControlQueues,
@@ -89,8 +95,12 @@ m = g(r.sub, p.sub) && r.act == p.act
 //go:embed policy.csv
 var policyRules string
 
-// Policy holds the permissions of each role. It is compiled into the binary.
-type Policy struct{ granted map[string][]Permission }
+// Policy holds the permissions of each role: of the built-in ones, which are compiled into the binary,
+// and of those of this installation.
+type Policy struct {
+	granted map[string][]Permission
+	own     atomic.Pointer[map[string][]Permission]
+}
 
 // NewPolicy reads the embedded policy and evaluates it once for every role and permission, so
 // that a request costs only a list look-up.
@@ -104,6 +114,7 @@ func NewPolicy() (*Policy, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	p := &Policy{granted: map[string][]Permission{}}
+	p.SetOwn(nil)
 	for _, role := range AllRoles {
 		for _, permission := range Permissions {
 			ok, err := e.Enforce(role, string(permission))
@@ -118,9 +129,34 @@ func NewPolicy() (*Policy, error) {
 	return p, nil
 }
 
+// SetOwn replaces the own roles. Each may also use its account; reserved and unknown permissions grant
+// nothing.
+func (p *Policy) SetOwn(may map[string][]Permission) {
+	own := make(map[string][]Permission, len(may))
+	for role, given := range may {
+		own[role] = slices.DeleteFunc(slices.Clone(Permissions), func(x Permission) bool {
+			return x != UseAccount && (slices.Contains(Reserved, x) || !slices.Contains(given, x))
+		})
+	}
+	p.own.Store(&own)
+}
+
+// Roles returns the names of all roles: the built-in ones, and then the own ones.
+func (p *Policy) Roles() []string {
+	return slices.Concat(AllRoles, slices.Sorted(maps.Keys(*p.own.Load())))
+}
+
+// Of returns the permissions of a role; an unknown one has none.
+func (p *Policy) Of(role string) []Permission {
+	if granted, builtIn := p.granted[role]; builtIn {
+		return granted
+	}
+	return (*p.own.Load())[role]
+}
+
 // RolesWith returns the roles that have the permission.
 func (p *Policy) RolesWith(permission Permission) (roles []string) {
-	for _, role := range AllRoles {
+	for _, role := range p.Roles() {
 		if p.Allows(Roles(role), permission) {
 			roles = append(roles, role)
 		}
@@ -130,5 +166,5 @@ func (p *Policy) RolesWith(permission Permission) (roles []string) {
 
 // Allows reports whether one of the roles has the permission. Unknown roles have none.
 func (p *Policy) Allows(roles Roles, permission Permission) bool {
-	return slices.ContainsFunc(roles.Names(), func(role string) bool { return slices.Contains(p.granted[role], permission) })
+	return slices.ContainsFunc(roles.Names(), func(role string) bool { return slices.Contains(p.Of(role), permission) })
 }
