@@ -18,14 +18,14 @@ import (
 
 // Object identifies what is changed, such as "merchant m1".
 type Object struct {
-	Kind string // "supplier", "merchant", "subscription", "payout_account", "sku", "account" or "approval"
+	Kind string // "supplier", "merchant", "subscription", "payout_account", "sku", "account", "role" or "approval"
 	ID   string // its code; for an account, merchant and currency; for a payout account, merchant and code; "" = the only one of its kind
 }
 
 func (o Object) String() string { return strings.TrimSuffix(o.Kind+" "+o.ID, " ") }
 
 // Change is one object before and after: *Supplier, *Merchant, *Subscription, *SKU,
-// *Account, *PayoutAccount or *Approval. Before is nil for a new object.
+// *Account, *PayoutAccount, *Role or *Approval. Before is nil for a new object.
 type Change struct {
 	Object        Object
 	Before, After any

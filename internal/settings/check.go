@@ -82,6 +82,8 @@ func (c Change) Check(env Env) []Problem {
 		k.currency("currency", v.Currency)
 	case *PayoutAccount:
 		k.payoutAccount(v)
+	case *Role:
+		k.role(v)
 	case *Approval:
 		k.approval(v)
 	}

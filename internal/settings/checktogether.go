@@ -103,6 +103,8 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 			if !exists[v.Merchant] {
 				k.wrong("merchant", "there is no merchant %q: declare it under merchants", v.Merchant)
 			}
+		case *Role:
+			k.roleHeld(v, s.holders)
 		case *Account:
 			if !exists[v.Merchant] {
 				k.wrong("merchant", "there is no merchant %q: declare it under merchants", v.Merchant)

@@ -124,6 +124,8 @@ func (w *commit) write(ctx context.Context, c Change) (err error) {
 		return w.approval(ctx, v)
 	case *PayoutAccount:
 		return w.payoutAccount(ctx, v)
+	case *Role:
+		return w.role(ctx, v)
 	case *Subscription:
 		r := w.subscription(v)
 		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{SubscriptionsTable, v.Code}, v.SigningSecrets, &v.Notify)

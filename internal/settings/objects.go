@@ -25,6 +25,7 @@ type File struct {
 	Accounts       []Account       `apply:"accounts" doc:"Opening balances of merchants." doc_zh:"商户的期初余额。" label:"Opening balances" label_zh:"期初余额"`
 	Subscriptions  []Subscription  `apply:"subscriptions" doc:"Systems of your own that are notified of merchants' orders." doc_zh:"自有系统，接收商户订单的通知。" label:"Subscriptions" label_zh:"订阅"`
 	PayoutAccounts []PayoutAccount `apply:"payout_accounts" doc:"The accounts of merchants that payouts may go to. Payouts to any other account are rejected." doc_zh:"商户可以出款到的账户；其他账户的出款一律拒绝。" label:"Payout accounts" label_zh:"收款账户"`
+	Roles          []Role          `apply:"roles" doc:"Roles of operators, besides the built-in ones." doc_zh:"内置角色之外的自定义角色。" label:"Roles" label_zh:"角色"`
 	Approval       *Approval       `apply:"approval" doc:"When decisions and changes need a second person." doc_zh:"哪些决定和变更需要第二人复核。" label:"Approval rules" label_zh:"复核规则"`
 }
 
@@ -163,6 +164,13 @@ type PayoutAccount struct {
 	Number   Secret `apply:"number" waits:"true" form:"number" max:"64" need:"missing" example:"file:secrets/m1-payout-account" doc:"Its number. Stored sealed; only its last four characters are shown, or g•••@pay.example of an e-mail address." doc_zh:"账号。加密保存；只显示末四位，邮箱显示为 g•••@pay.example。" label:"Number" label_zh:"账号"`
 	Bank     string `apply:"bank" waits:"true" max:"200" empty:"none, but required for bank_card" example:"ICBC" doc:"The bank, as the supplier names it." doc_zh:"渠道使用的银行名称。" label:"Bank" label_zh:"银行"`
 	Enabled  bool   `apply:"enabled" waits:"true" default:"true" example:"true" doc:"Whether new payouts may go to it. Payouts that were already debited still go to it." doc_zh:"新的出款能否到这个账户。已扣款的出款仍会到账。" label:"Enabled" label_zh:"启用"`
+}
+
+// Role is a role of operators, besides the built-in ones.
+type Role struct {
+	Name    string   `apply:"name" id:"true" form:"code" max:"64" need:"missing" example:"night" doc:"Its name; no built-in role has it." doc_zh:"角色名称，不能与内置角色相同。" label:"Name" label_zh:"名称"`
+	May     []string `apply:"may" waits:"true" many:"permissions" max:"100" empty:"only use one's own account" example:"[order.view, notification.view, notification.resend]" doc:"What it may do: permissions, which /roles lists. operator.manage, settings.propose and settings.approve are left to built-in roles." doc_zh:"权限，见 /roles。operator.manage、settings.propose 和 settings.approve 只属于内置角色。" label:"Permissions" label_zh:"权限"`
+	Enabled bool     `apply:"enabled" default:"true" example:"true" doc:"Whether operators can have it. It can be false only while no enabled operator has it." doc_zh:"能否授予操作员。只有没有在用的操作员拥有它时才能停用。" label:"Enabled" label_zh:"启用"`
 }
 
 // Ref returns the unique reference of the opening balance in the ledger; "" while merchant or

@@ -88,6 +88,8 @@ func enabled(v any) bool {
 		return v.Enabled
 	case *PayoutAccount:
 		return v.Enabled
+	case *Role:
+		return v.Enabled
 	}
 	return true
 }

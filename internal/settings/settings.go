@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
@@ -65,6 +66,7 @@ type Snapshot struct {
 	Merchants *merchant.Directory
 	Rules     Rules
 	Fees      Fees
+	Roles     Grants
 	costs     bool // a supplier costs something
 }
 
@@ -109,6 +111,7 @@ type Store struct {
 	out     supplier.Client
 	keys    *seal.Keyring
 	log     *slog.Logger
+	policy  *access.Policy // learns the own roles; nil = nothing does
 	refresh sync.Mutex
 	current atomic.Pointer[Snapshot]
 }
@@ -160,10 +163,16 @@ func (s *Store) Refresh(ctx context.Context) error {
 		if err = s.fees(ctx, tx, next); err != nil {
 			return err
 		}
+		if next.Roles, err = readGrants(ctx, tx); err != nil {
+			return err
+		}
 		next.Rules, err = s.rules(ctx, tx)
 		return err
 	}); err != nil {
 		return err
+	}
+	if s.policy != nil {
+		s.policy.SetOwn(next.Roles)
 	}
 	s.current.Store(next)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
 	"backstop/internal/fee"
@@ -60,6 +61,8 @@ type Stored struct {
 	disabled      map[int64][]string           // disabled endpoints, by owner
 	payouts       map[string]*PayoutAccountRow // by merchant and code
 	approval      *Approval                    // nil = not declared
+	roles         map[string]*access.Own
+	holders       map[string][]string // names of operators by own role
 	fees          Fees
 }
 
@@ -71,7 +74,7 @@ func Nothing(env Env) *Stored {
 	return &Stored{
 		env: env, suppliers: map[string]*SupplierRow{}, merchants: map[string]*merchant.Row{},
 		subscriptions: map[string]*SubscriptionRow{}, accounts: map[int64]string{}, disabled: map[int64][]string{},
-		payouts: map[string]*PayoutAccountRow{},
+		payouts: map[string]*PayoutAccountRow{}, roles: map[string]*access.Own{},
 	}
 }
 
@@ -100,6 +103,13 @@ func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
 	if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code },
 		"CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
 		return nil, fmt.Errorf("read subscriptions: %w", err)
+	}
+	if err := rowsByCode(ctx, q, s.roles, func(r *access.Own) string { return r.Name },
+		"CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
+		return nil, fmt.Errorf("read roles: %w", err)
+	}
+	if s.holders, err = access.Holders(ctx, q); err != nil {
+		return nil, err
 	}
 	accounts, err := supplierAccounts(ctx, q)
 	for _, a := range accounts {

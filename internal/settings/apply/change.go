@@ -155,7 +155,9 @@ func (x decided) kind() act.Kind {
 }
 
 // tables has the tables of the entries, by kind.
-var tables = map[string]string{"supplier": "suppliers", "merchant": settings.MerchantsTable, "subscription": settings.SubscriptionsTable}
+var tables = map[string]string{
+	"supplier": "suppliers", "merchant": settings.MerchantsTable, "subscription": settings.SubscriptionsTable, "role": "roles",
+}
 
 // load finds an entry. Its version is the time of its last change. In a transaction, it also
 // locks the settings against changes.

@@ -34,7 +34,7 @@ func declare(env settings.Env, f File, files *keyFiles, stored *settings.Stored)
 	top := parse(string(f.Text), d.problems).object(settings.Words(reflect.TypeFor[settings.File]())...)
 	if !top.given() {
 		if len(d.problems.found) == 0 {
-			top.wrong("the file declares nothing: it needs suppliers, merchants, skus, accounts, subscriptions, payout_accounts or approval")
+			top.wrong("the file declares nothing: it needs suppliers, merchants, skus, accounts, subscriptions, payout_accounts, roles or approval")
 		}
 		return nil, d.problems.err()
 	}
@@ -125,6 +125,13 @@ func (d *declaration) entry(t reflect.Type, v value) {
 		add(d, o, settings.Object{Kind: "account", ID: is.Merchant + " " + is.Currency}, nil, is)
 	case *settings.PayoutAccount:
 		d.payoutAccount(o, o.at("merchant").peek(), code)
+	case *settings.Role:
+		name := o.at("name").peek()
+		before, fresh := d.stored.Role(name), settings.NewRole(name)
+		after := start(before, fresh)
+		d.object(o, after, fresh)
+		d.seen.once(o.at("name"), "role", name)
+		add(d, o, settings.Object{Kind: "role", ID: name}, before, after)
 	case *settings.Approval:
 		before, fresh := d.stored.Approval(), settings.Nothing(d.env).Approval()
 		after := start(before, fresh)

@@ -207,6 +207,9 @@ func (x editor) do(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (
 	if err != nil {
 		return out, err
 	}
+	if d.widensOwn(in.By) {
+		return out, access.ErrSelf
+	}
 	plan := d.plan()
 	outcomes, err := stored.Write(ctx, tx, d.changes, false, settings.Cause{Actor: in.By.Name, Reason: in.Reason})
 	if err != nil {
@@ -225,6 +228,14 @@ func (x editor) do(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (
 		return plan, x.propose(ctx, in, edit, plan)
 	}
 	return out, nil
+}
+
+// widensOwn reports whether a role is changed that the editor has.
+func (d *declaration) widensOwn(by act.Actor) bool {
+	return slices.ContainsFunc(d.changes, func(c settings.Change) bool {
+		_, role := c.After.(*settings.Role)
+		return role && by.Roles.Has(c.Object.ID)
+	})
 }
 
 // propose proposes what waits for a second person.

@@ -91,6 +91,9 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 	for _, a := range stored.PayoutAccounts() {
 		file.PayoutAccounts = append(file.PayoutAccounts, *a)
 	}
+	for _, name := range stored.Roles() {
+		file.Roles = append(file.Roles, *stored.Role(name))
+	}
 	var err error
 	if file.SKUs, err = settings.AllStock(ctx, env.DB); err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func TestTheExampleCanBeApplied(t *testing.T) {
 	if err := Apply(t.Context(), env, File{Name: "apply.md", Dir: folder, Text: []byte(text)}); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "created\n") + strings.Count(out.String(), "opened"); n != 6 {
+	if n := strings.Count(out.String(), "created\n") + strings.Count(out.String(), "opened"); n != 7 {
 		t.Errorf("%s", out)
 	}
 }

@@ -56,6 +56,9 @@ var said = []text.Text{
 	{EN: "there is no merchant %q: declare it under merchants", ZH: "没有商户 %s：请先添加"},
 	{EN: "%d is below min, which is %d: raise it, or leave it out for no maximum", ZH: "%s 小于下限 %s：请调高，或不填上限"},
 	{EN: "%q: use the code of a supplier, or * for all", ZH: "%s：请填渠道代码，或用 * 表示全部"},
+	{EN: "%s is a built-in role: choose another name", ZH: "%s 是内置角色：请换一个名称"},
+	{EN: "only built-in roles have %s, which decides who may do what", ZH: "%s 决定谁能做什么，只属于内置角色"},
+	{EN: "%s still has it: give them another role first", ZH: "%s 还有这个角色：请先改给其他角色"},
 	{EN: "the same as in %s: give each its own", ZH: "与 %s 相同：须各不相同"},
 	{EN: "must be a set of named fields", ZH: "须为一组带名称的字段"},
 	{EN: "must be a set of named fields: %s", ZH: "须为一组带名称的字段：%s"},
@@ -72,7 +75,7 @@ var said = []text.Text{
 	{EN: "only the command apply reads files: give the value itself", ZH: "只有 apply 命令会读取文件：请填写值本身"},
 	{EN: "nested too deeply", ZH: "嵌套太深"},
 	{EN: "use a preset (day, quick) or a list of waits such as [1s, 3s, 5s]", ZH: "请填 day、quick，或等待的列表，例如 [1s, 3s, 5s]"},
-	{EN: "the file declares nothing: it needs suppliers, merchants, skus, accounts, subscriptions, payout_accounts or approval", ZH: "没有任何内容"},
+	{EN: "the file declares nothing: it needs suppliers, merchants, skus, accounts, subscriptions, payout_accounts, roles or approval", ZH: "没有任何内容"},
 	{EN: "more than %d entries in one file: split it", ZH: "超过 %s 项：请拆分"},
 }
 

@@ -147,6 +147,8 @@ func (e Env) object(ctx context.Context, stored *settings.Stored, s Section, o s
 	case settings.PayoutAccountKind:
 		merchant, code, _ := strings.Cut(o.ID, " ")
 		return reflect.ValueOf(stored.PayoutAccount(merchant, code)), reflect.ValueOf(settings.NewPayoutAccount(merchant, code)), nil
+	case "role":
+		return reflect.ValueOf(stored.Role(o.ID)), reflect.ValueOf(settings.NewRole(o.ID)), nil
 	case "sku":
 		known, err := settings.ReadStock(ctx, e.DB, []string{o.ID})
 		return reflect.ValueOf(known[o.ID]), reflect.ValueOf(&settings.SKU{SKU: o.ID}), err
@@ -168,6 +170,8 @@ func Codes(ctx context.Context, env Env, s Section) (codes []string, err error) 
 		return merchants, nil
 	case "subscription":
 		return subscriptions, nil
+	case "role":
+		return stored.Roles(), nil
 	case settings.PayoutAccountKind:
 		for _, a := range stored.PayoutAccounts() {
 			codes = append(codes, s.Code(a.Object()))

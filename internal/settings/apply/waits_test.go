@@ -179,6 +179,9 @@ var changesOf = map[string][2]string{
 	"payout_accounts bank":    {"ICBC", "ABC"},
 	"payout_accounts enabled": {"enabled: true", "enabled: false"},
 
+	"roles may":     {"may: [order.view]", "may: [order.view, order.query]"},
+	"roles enabled": {"name: night", "name: night\n    enabled: false"},
+
 	"approval second_person": {"apply: true", "apply: true, second_person: false"},
 	"approval apply":         {"apply: true", "apply: false"},
 	"approval typed_above":   {"apply: true", "apply: true, typed_above: [{ currency: CNY, amount: 7 }]"},
@@ -229,6 +232,9 @@ payout_accounts:
     number: "6222000011114711"
     bank: ICBC
     enabled: true
+roles:
+  - name: night
+    may: [order.view]
 ` + approvalOn
 
 // TestWhatWaitsAndWhatDoesNot changes each field of the file by itself.
@@ -241,6 +247,7 @@ func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 		"merchants payout_fees", "merchants payout_key", "merchants payout_ips",
 		"subscriptions signing_secret", "subscriptions urls", "subscriptions endpoints",
 		"payout_accounts kind", "payout_accounts holder", "payout_accounts number", "payout_accounts bank", "payout_accounts enabled",
+		"roles may",
 		"approval second_person", "approval apply", "approval typed_above", "approval second_above",
 	}
 	if is := settings.WaitingFields(); !slices.Equal(is, waits) {
@@ -253,7 +260,7 @@ func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 		}
 		for _, f := range settings.Fields(section.Type.Elem()) {
 			switch {
-			case f.Word == "code", f.Word == "merchant":
+			case f.Identity:
 			case f.Word == "notify":
 				for _, n := range settings.Fields(f.Type) {
 					fields = append(fields, section.Word+" notify."+n.Word)
@@ -300,7 +307,7 @@ func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 			}
 			object := map[string]string{
 				"suppliers": "supplier wx-main", "merchants": "merchant m1", "subscriptions": "subscription crm",
-				"payout_accounts": "payout_account m1 main", "approval": "approval",
+				"payout_accounts": "payout_account m1 main", "roles": "role night", "approval": "approval",
 			}[section]
 			if slices.Contains(waits, field) {
 				g.want(printed, object+" "+name+" proposed apr_")
