@@ -84,6 +84,7 @@ type App struct {
 	keys       *seal.Keyring
 	audit      *audit.Log
 	settings   *settings.Store
+	policy     *access.Policy
 	queue      *queue.Client
 	nudger     *notify.Nudger
 	processor  *payment.Processor
@@ -167,7 +168,8 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.openRedis(ctx, at); err != nil {
 		return err
 	}
-	a.settings = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log)
+	a.settings, a.policy = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log), newPolicy()
+	a.settings.GrantTo(a.policy)
 	a.openCalls()
 	if a.signIn, err = signin.FromConfig(a.o.Config, a.db.NowTime); err != nil {
 		return err
@@ -176,6 +178,9 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		a.closing(a.signIn.Close)
 	}
 	if err = a.settings.Refresh(ctx); err != nil {
+		return err
+	}
+	if err = a.checkRoles(ctx); err != nil {
 		return err
 	}
 	now := a.settings.Current()
@@ -187,6 +192,26 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
 	a.breakers.Closes = a.resendWhenBack
 	return errors.Join(a.pauses.Refresh(ctx), a.breakers.Refresh(ctx), a.supplierBreakers.Refresh(ctx))
+}
+
+// checkRoles refuses a role of the configuration that was never declared: mistyped, it would oblige nobody
+// to give a second factor. One that was disabled is fine.
+func (a *App) checkRoles(ctx context.Context) error {
+	named := map[string][]string{"BACKSTOP_REQUIRE_TOTP": a.o.Config.RequireTOTP}
+	for _, x := range a.o.Config.OIDCRoles {
+		named["BACKSTOP_OIDC_ROLES"] = append(named["BACKSTOP_OIDC_ROLES"], x.Role)
+	}
+	for name, roles := range named {
+		missing, err := access.Undeclared(ctx, a.db.Read, roles)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("%w: %s names %s, which is no role: correct it, or declare it first (roles: of the apply file)", ErrUsage,
+				name, missing[0])
+		}
+	}
+	return nil
 }
 
 // supplierPolicy says when the breaker of a supplier opens.
@@ -364,7 +389,7 @@ func (a *App) build() {
 		a.sweeps = Sweeps(c, a.db, a.settings, a.keys, a.o.Log)
 	}
 	a.openBatches()
-	a.views = &savedview.Views{DB: a.db, Policy: newPolicy(), Lists: console.ViewLists()}
+	a.views = &savedview.Views{DB: a.db, Policy: a.policy, Lists: console.ViewLists()}
 	beginCounters()
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterSnapshot(a.snapshot)

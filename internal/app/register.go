@@ -82,11 +82,10 @@ func newPolicy() *access.Policy {
 // acts returns all acts of operators and services. To add one, declare a Kind in the package
 // that owns the effect and list it here.
 func (a *App) acts(channels map[string]notify.Channel, operators *access.Operators) *act.Registry {
-	policy := newPolicy()
 	assignable := func(ctx context.Context) ([]string, error) {
-		return operators.WhoMay(ctx, policy, access.AssignExceptions)
+		return operators.WhoMay(ctx, a.policy, access.AssignExceptions)
 	}
-	return act.New(a.db, a.audit, policy, slices.Concat(
+	return act.New(a.db, a.audit, a.policy, slices.Concat(
 		a.notes().Deliver(order.Acts, order.NoteAct, access.ViewOrders),
 		a.advance.Acts(a.compensateSchedule()),
 		a.sending(channels).Kinds(),
@@ -96,7 +95,9 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		a.notes().Deliver(exception.Acts(a.db, assignable), exception.NoteAct, access.ViewExceptions),
 		a.disputes.Acts(),
 		alert.Acts(a.db, a.alertTargets),
-		alert.IncidentActs(a.db, func(ctx context.Context) ([]string, error) { return operators.WhoMay(ctx, policy, access.HandleAlerts) }),
+		alert.IncidentActs(a.db, func(ctx context.Context) ([]string, error) {
+			return operators.WhoMay(ctx, a.policy, access.HandleAlerts)
+		}),
 		a.redriving().Kinds(),
 		[]act.Kind{a.processor.Closing(), decision.Redrive(a.redriving().Running(), a.sending(channels).Resending())},
 		resend.Acts(a.db, a.compensateSchedule()),
@@ -109,7 +110,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 	)...)
 }
 
-func (a *App) notes() inbox.Notes { return inbox.Notes{DB: a.db, Policy: newPolicy()} }
+func (a *App) notes() inbox.Notes { return inbox.Notes{DB: a.db, Policy: a.policy} }
 
 func (a *App) sending(channels map[string]notify.Channel) notify.Acts {
 	return notify.Acts{
@@ -144,7 +145,7 @@ func Credentials() map[string]func(map[string]string) error {
 // desk returns the desk for decisions that need two people.
 func (a *App) desk(operators *access.Operators) *approval.Desk {
 	return approval.NewDesk(approval.Options{
-		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Life: a.o.Config.ApprovalExpires, Operators: operators,
+		DB: a.db, Audit: a.audit, Policy: a.policy, Rules: a.settings.Rules, Life: a.o.Config.ApprovalExpires, Operators: operators,
 		Log: a.o.Log,
 	}, decision.All(decision.Options{
 		DB: a.db, Settings: a.settings, Payments: a.processor, Querier: a.advance, Refunds: a.refunds,

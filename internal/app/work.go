@@ -129,8 +129,8 @@ func unqueried(err error) compensation.Result {
 // openBatches creates the batches and, with workers, their runner.
 func (a *App) openBatches() {
 	a.batches = bulk.New(bulk.Options{
-		DB: a.db, Audit: a.audit, Rules: a.settings.Rules, Rate: int64(a.o.Config.BatchRate), Down: a.calls.Down, Nudge: a.nudgeBatch,
-		Log: a.o.Log,
+		DB: a.db, Audit: a.audit, Rules: a.settings.Rules, Rate: int64(a.o.Config.BatchRate),
+		Down: a.calls.Down, Nudge: a.nudgeBatch, Log: a.o.Log,
 	})
 	if a.o.Roles.Worker {
 		a.batchRunner = bulk.NewRunner(a.batches)

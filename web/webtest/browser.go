@@ -40,7 +40,7 @@ func (h *Site) Post(t *testing.T, cookie, path string, fields ...string) Answer 
 // SignIn adds an operator with this role and returns the session cookie.
 func (h *Site) SignIn(t *testing.T, role string) string {
 	t.Helper()
-	name := "the." + role
+	name := "the." + strings.ReplaceAll(role, ",", ".")
 	if _, err := h.Operators.Add(t.Context(), name, role, GoodPassword); err != nil {
 		t.Fatal(err)
 	}

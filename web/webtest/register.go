@@ -48,6 +48,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.Settings.GrantTo(policy)
 	sending := notify.Acts{
 		DB: o.DB, Directory: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
 		Pings: notify.Pinger{DB: o.DB, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},

@@ -37,14 +37,14 @@ type Config struct {
 	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be idle."`
 	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Concurrent connections; more are refused. At most half of the process's limit of open files."`
 	SessionIdle      time.Duration  `env:"SESSION_IDLE" default:"30m" min:"1m" max:"24h" doc:"A console session without requests ends after this time."`
-	RequireTOTP      Words          `env:"REQUIRE_TOTP" default:"" empty:"nobody has to" oneof:"viewer support ops finance lead admin auditor" doc:"Roles that require a second factor: whoever has one sets it up at the next sign-in and can do nothing else before."`
+	RequireTOTP      Words          `env:"REQUIRE_TOTP" default:"" empty:"nobody has to" form:"role" doc:"Roles that require a second factor: whoever has one sets it up at the next sign-in and can do nothing else before."`
 	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this time in any case."`
 
 	OIDCIssuer           string         `env:"OIDC_ISSUER" default:"" empty:"none: sign-in by password" form:"public" group:"Sign-in by OpenID Connect" doc:"Issuer of the provider at which operators sign in, exactly as in its discovery document. Its redirect URI is ADMIN_URL/login/oidc/callback; see docs/sign-in.md."`
 	OIDCClientID         string         `env:"OIDC_CLIENT_ID" default:"" empty:"none" form:"word" doc:"Client of this console at the provider."`
 	OIDCClientSecret     Secret         `env:"OIDC_CLIENT_SECRET" default:"" empty:"see OIDC_CLIENT_SECRET_FILE; a client without a secret is protected by PKCE alone" form:"word" doc:"Secret of the client."`
 	OIDCClientSecretFile string         `env:"OIDC_CLIENT_SECRET_FILE" default:"" empty:"none" form:"path" doc:"File with the secret of the client, read at each start."`
-	OIDCRoles            GroupRoles     `env:"OIDC_ROLES" default:"" empty:"none" oneof:"viewer support ops finance lead admin auditor" doc:"Which group has which role, as group=role,group=role (payments-leads=lead,payments=ops). A person has those of all their groups, read at each sign-in. Without one of these groups, sign-in is refused."`
+	OIDCRoles            GroupRoles     `env:"OIDC_ROLES" default:"" empty:"none" form:"role" doc:"Which group has which role, as group=role,group=role (payments-leads=lead,payments=ops). A person has those of all their groups, read at each sign-in. Without one of these groups, sign-in is refused."`
 	OIDCGroupsClaim      string         `env:"OIDC_GROUPS_CLAIM" default:"groups" form:"word" doc:"Claim of the ID token, or of the userinfo, with the groups of the person."`
 	OIDCMerchantsClaim   string         `env:"OIDC_MERCHANTS_CLAIM" default:"" empty:"no limit by the provider" form:"word" doc:"Claim with the codes of the merchants to which a person is limited, read at each sign-in. Without the claim there is no limit; with an empty one, or an unknown code, sign-in is refused."`
 	OIDCAllowCIDRs       []netip.Prefix `env:"OIDC_ALLOW_CIDRS" default:"" empty:"none" doc:"Non-public ranges in which the provider may be, over plain http too and on any port. Everything non-public is refused otherwise."`

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -23,11 +22,11 @@ func (g GroupRoles) String() string {
 }
 
 // setGroupRoles reads pairs that are separated by commas or lines. A group may contain spaces and =.
-func setGroupRoles(p *GroupRoles, text string, roles []string) (bad string) {
+func setGroupRoles(p *GroupRoles, text string, isRole func(string) bool) (bad string) {
 	for _, piece := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' }) {
 		piece = strings.TrimSpace(piece)
 		at := strings.LastIndex(piece, "=")
-		if at < 1 || !slices.Contains(roles, piece[at+1:]) {
+		if at < 1 || !isRole(piece[at+1:]) {
 			return piece
 		}
 		*p = append(*p, GroupRole{piece[:at], piece[at+1:]})

@@ -17,7 +17,7 @@ func TestGroupsHaveRoles(t *testing.T) {
 	if c.OIDCIssuer != "https://id.example.com/" {
 		t.Errorf("the issuer is %q: it must be compared as it is written", c.OIDCIssuer)
 	}
-	for _, text := range []string{"leads", "=lead", "leads=boss", "leads=lead,x"} {
+	for _, text := range []string{"leads", "=lead", "leads=Boss", "leads=lead,x"} {
 		if _, err := load(t, "", append(client, "BACKSTOP_OIDC_ROLES="+text)...); err == nil ||
 			!strings.Contains(err.Error(), "use group=role separated by commas, each role one of viewer, support, ops") {
 			t.Errorf("%s: %v", text, err)

@@ -53,13 +53,13 @@ func (s Setting) set(v reflect.Value, text string) (bad string) {
 	}
 	if words, ok := v.Addr().Interface().(*Words); ok {
 		*words = pieces(text)
-		if i := slices.IndexFunc(*words, func(w string) bool { return !slices.Contains(s.oneOf, w) }); i >= 0 {
+		if i := slices.IndexFunc(*words, func(w string) bool { return !s.form.holds(w) }); i >= 0 {
 			return (*words)[i]
 		}
 		return ""
 	}
 	if groups, ok := v.Addr().Interface().(*GroupRoles); ok {
-		return setGroupRoles(groups, text, s.oneOf)
+		return setGroupRoles(groups, text, s.form.holds)
 	}
 	if len(s.oneOf) > 0 && !slices.Contains(s.oneOf, text) {
 		return text

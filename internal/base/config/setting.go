@@ -64,7 +64,7 @@ func (s Setting) Accepts() string {
 	case len(s.oneOf) > 0:
 		return nouns[t] + strings.Join(s.oneOf, ", ")
 	case s.form.accepts != "":
-		return s.form.accepts
+		return nouns[t] + s.form.accepts
 	}
 	return nouns[t]
 }
