@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +25,28 @@ type Person struct {
 	Tokens   int64
 }
 
+// Role is a role that operators can have, with its permissions.
+type Role struct {
+	Name string
+	May  []access.Permission
+}
+
+// does says what a role is for.
+func (r Role) does(p *ui.Page) string {
+	if built, ok := wording.RoleDoes[r.Name]; ok {
+		return p.T(built)
+	}
+	names := make([]string, len(r.May))
+	for i, permission := range r.May {
+		names[i] = p.T(wording.Permissions[permission])
+	}
+	return strings.Join(names, p.T(tComma))
+}
+
 // PeopleData is what the list of operators shows.
 type PeopleData struct {
 	People []Person
+	Roles  []Role // all that there are
 	Key    string
 	Link   *InviteLink // of whom was just invited; nil = nobody
 	Did    *audit.Row  // what the form that led here did; nil = nothing
@@ -112,6 +132,7 @@ var personTexts = ui.ListTexts{Title: text.Operators, Icon: "users"}
 // PersonData is what the page of one operator shows.
 type PersonData struct {
 	Person
+	All      []Role // that there are
 	Sessions []access.Session
 	Tokens   []access.PersonalToken
 	Key      string
@@ -151,7 +172,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 		About:   []ui.Fact{ui.TextFact(text.Text{}, "", p.RoleNames(x.Roles.Names()))},
 		Main: []templ.Component{
 			ui.Facts(p, "person-title", text.Operator, append(
-				rolesOf(p, x.Roles),
+				rolesOf(p, x.All, x.Roles),
 				ui.TextFact(tSignsInAt, "", x.Issuer).If(x.Issuer != ""),
 				ui.TextFact(text.Merchants, "", strings.Join(x.Merchants.Codes(), ", ")).If(x.Merchants != ""),
 				ui.TextFact(text.SecondFactor, "", secondOf(p, x.Person)),
@@ -164,7 +185,7 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 		},
 		Side: []templ.Component{
 			ui.If(x.Self, ui.Notice(p, "info", p.T(tOwnAccess))),
-			act(on && own && !x.Self, "role", "role", tChangeRoles, tChangeRolesHow, roleField(p, x.Roles)),
+			act(on && own && !x.Self, "role", "role", tChangeRoles, tChangeRolesHow, roleField(p, x.All, x.Roles)),
 			act(on && !x.Self, "merchants", "merchants", tChangeLimit, tChangeRolesHow, merchantsField(p, "merchants-of", x.Merchants)),
 			act(on && own && !x.Self, "reset", "reset", tResetPassword, tResetHow),
 			act(x.TOTPSince != nil && !x.Self, "second", "reset_second", tResetSecond, tResetSecHow),
@@ -176,28 +197,24 @@ func PersonPage(p *ui.Page, x PersonData) templ.Component {
 	})
 }
 
-func rolesOf(p *ui.Page, roles access.Roles) (facts []ui.Fact) {
-	for _, role := range roles.Names() {
-		facts = append(facts, ui.TextFact(text.Role, "strong", p.T(ui.RoleText(role))+" · "+p.T(wording.RoleDoes[role])))
+func rolesOf(p *ui.Page, all []Role, roles access.Roles) (facts []ui.Fact) {
+	for _, role := range all {
+		fact := ui.TextFact(text.Role, "strong", p.T(ui.RoleText(role.Name))+" · "+role.does(p))
+		facts = append(facts, fact.If(roles.Has(role.Name)))
 	}
 	return facts
 }
 
-// RoleRow is one permission, with the roles that have it.
-type RoleRow struct {
-	Permission access.Permission
-	Has        map[string]bool
-}
-
-func roleColumns() []ui.Column[RoleRow] {
-	all := []ui.Column[RoleRow]{
-		ui.Col("permission", tPermission, ui.TextKind, func(p *ui.Page, r RoleRow) ui.Cell {
-			return ui.Cell{Text: string(r.Permission), Show: p.T(wording.Permissions[r.Permission])}
-		}),
+// roleColumns are the permission and the roles, one column each.
+func roleColumns(roles []Role) []ui.Column[access.Permission] {
+	all := []ui.Column[access.Permission]{
+		ui.Col("permission", tPermission, ui.TextKind, func(p *ui.Page, permission access.Permission) ui.Cell {
+			return ui.Cell{Text: string(permission), Show: p.T(wording.Permissions[permission])}
+		}).With(permissionCell),
 	}
-	for _, role := range access.AllRoles {
-		all = append(all, ui.Col(role, ui.RoleText(role), ui.TextKind, func(p *ui.Page, r RoleRow) ui.Cell {
-			return ui.Cell{Text: cmp.Or(map[bool]string{true: "✓"}[r.Has[role]], p.T(text.None))}
+	for _, role := range roles {
+		all = append(all, ui.Col(role.Name, ui.RoleText(role.Name), ui.TextKind, func(p *ui.Page, permission access.Permission) ui.Cell {
+			return ui.Cell{Text: cmp.Or(map[bool]string{true: "✓"}[slices.Contains(role.May, permission)], p.T(text.None))}
 		}))
 	}
 	return all
@@ -237,15 +254,19 @@ var (
 	tDisableHow     = text.Text{ZH: "登录、令牌和邀请链接立即失效；可以再启用。", EN: "Sessions, tokens and invitations end at once. It can be enabled again."}
 	tEnable         = text.Text{ZH: "启用", EN: "Enable"}
 	tEnableHow      = text.Text{ZH: "恢复原来的角色和密码。", EN: "With the roles and the password of before."}
+	tComma          = text.Text{ZH: "、", EN: ", "}
 	tPermission     = text.Text{ZH: "权限", EN: "Permission"}
 	tPeopleHow      = text.Text{ZH: "谁能登录，能做什么。", EN: "Who can sign in, and what each may do."}
 	tInvite         = text.Text{ZH: "邀请", EN: "Invite"}
 	tInviteHow      = text.Text{ZH: "生成一次性链接，24 小时内有效，由本人设置密码。", EN: "Makes a link, valid once within 24 hours, by which the person sets a password."}
 	tNameRule       = text.Text{ZH: "a-z、0-9、点、- 和 _，例如 li.hang", EN: "a-z, 0-9, dot, - and _, such as li.hang"}
 	tRoles          = text.Text{ZH: "角色", EN: "Roles"}
-	tRolesHow       = text.Text{ZH: "由权限策略生成。同一笔资金的提议和复核永远是两个人。", EN: "From the policy. Proposing and approving the same money always takes two people."}
-	tMatrix         = text.Text{ZH: "角色与权限", EN: "Roles and permissions"}
-	tFirst          = text.Text{
+	tRolesHow       = text.Text{
+		ZH: "由权限策略和配置中的自定义角色生成。同一笔资金的提议和复核永远是两个人。",
+		EN: "From the policy, and the roles of your own in the settings. Proposing and approving the same money always takes two people.",
+	}
+	tMatrix = text.Text{ZH: "角色与权限", EN: "Roles and permissions"}
+	tFirst  = text.Text{
 		ZH: "密码已设置。您现在是唯一的操作员：管理员负责安装和人员，不处理资金。请在下面邀请第一位同事；资金的提议和复核至少需要财务和财务主管各一位。",
 		EN: "Your password is set. You are the only operator, and an admin decides nothing about money: invite the first colleague below. Decisions about money need two people, such as one with the role finance and a lead.",
 	}

@@ -3,6 +3,8 @@ package ui
 import (
 	"backstop/internal/base/text"
 	"backstop/internal/pause"
+
+	"github.com/a-h/templ"
 )
 
 // section is an entry of the navigation, and the pages that are its tabs.
@@ -145,4 +147,12 @@ var pausedWords = map[string]text.Text{
 		ZH: "补偿任务自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前退款、出款和补发都不会推进。",
 		EN: "Compensations paused since %[1]s by %[2]s: “%[3]s”. Refunds, payouts and resends do not progress until they are resumed.",
 	},
+}
+
+// home is the first page of the navigation: with an own role, today may be none of it.
+func (p *Page) home() templ.SafeURL {
+	if all := p.menu(); len(all) > 0 {
+		return templ.SafeURL(all[0].tabs[0].Path)
+	}
+	return "/"
 }

@@ -353,13 +353,17 @@ func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
 	}
 }
 
-// TestEveryRoleOpensItsRoutesAndNoOther walks role × route.
+// TestEveryRoleOpensItsRoutesAndNoOther walks role × route: built-in roles, own ones, and several at once.
 func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
+	change(t, h.DB, "INSERT INTO roles (id, code, may, created_at, updated_at) VALUES"+
+		" (1, 'night', 'order.view,notification.view,notification.resend', 0, 0), (2, 'till', 'order.view,money.propose', 0, 0)")
+	change(t, h.DB, "UPDATE settings SET value = value + 1 WHERE name = 'config_version'")
+	h.ReadSettings(t)
 	menu, refused := regexp.MustCompile(`(?s)<nav class="(side|tabs)".*?</nav>`), 0
-	for _, role := range access.AllRoles {
+	for _, role := range append([]string{"night", "till", "finance,ops", "night,till", "auditor,till"}, access.AllRoles...) {
 		cookie, navigation, entries := h.SignIn(t, role), "", map[string]bool{}
 		for _, r := range h.Routes() {
 			if r.Audience != web.ForOperator {
@@ -368,7 +372,7 @@ func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
 			path := strings.NewReplacer(":order_no", "2026112000000001", ":refund_no", refundOne, ":dispute_no", "D7401", "*",
 				"x").Replace(r.Path)
 			got := h.Call(t, r.Method, path, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
-			allowed := h.Policy.Allows(access.RolesOf(role), r.Permission)
+			allowed := h.Policy.Allows(access.Roles(role), r.Permission)
 			if (got.Status == http.StatusForbidden) == allowed {
 				t.Errorf("%s %s as %s: %d, allowed is %t", r.Method, path, role, got.Status, allowed)
 			}

@@ -106,14 +106,16 @@ func (s *handlers) enter(c *fiber.Ctx, op *access.Operator, next string, params 
 	case op.MustChange:
 		return c.Redirect("/me", http.StatusSeeOther)
 	case next == "/":
-		next = landing(op)
+		next = s.landing(op)
 	}
 	return c.Redirect(next, http.StatusSeeOther)
 }
 
 // landing is where somebody's day begins who did not ask for a page.
-func landing(op *access.Operator) string {
+func (s *handlers) landing(op *access.Operator) string {
 	switch {
+	case !s.Policy.Allows(op.Roles, access.ViewOrders): // of an own role
+		return "/me"
 	case op.Merchants != "":
 		return "/orders"
 	case op.Roles.HasAny(access.Finance, access.Lead):

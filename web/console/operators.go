@@ -39,6 +39,7 @@ func (s *handlers) sendOperators(c *fiber.Ctx, link *operators.InviteLink) error
 	}
 	x := operators.PeopleData{
 		Key: act.NewKey(), Link: link, Mails: s.Mail != nil, First: c.Query("first") == "1", NoPasswords: s.Config.Passwords == "off",
+		Roles: s.roles(),
 	}
 	for _, op := range all {
 		x.People = append(x.People, operators.Person{Operator: op, Sessions: sessions[op.ID], Tokens: tokens[op.ID]})
@@ -68,7 +69,9 @@ func (s *handlers) sendOperator(c *fiber.Ctx, link *operators.InviteLink) error 
 	if op.Issuer, err = access.IssuerOf(ctx, s.DB.Read, op.ID); err != nil {
 		return err
 	}
-	x := operators.PersonData{Person: operators.Person{Operator: *op}, Key: act.NewKey(), Link: link, Self: op.ID == web.Operator(c).ID}
+	x := operators.PersonData{
+		Person: operators.Person{Operator: *op}, All: s.roles(), Key: act.NewKey(), Link: link, Self: op.ID == web.Operator(c).ID,
+	}
 	if x.Sessions, err = s.Sessions.List(ctx, op.ID, c.Cookies(s.CookieName())); err != nil {
 		return err
 	}
@@ -122,14 +125,15 @@ func (s *handlers) showInvitation(page func(*fiber.Ctx, *operators.InviteLink) e
 
 // rolesPage shows what each role may do.
 func (s *handlers) rolesPage(c *fiber.Ctx) error {
-	rows := make([]operators.RoleRow, len(access.Permissions))
-	for i, permission := range access.Permissions {
-		rows[i] = operators.RoleRow{Permission: permission, Has: map[string]bool{}}
-		for _, role := range s.Policy.RolesWith(permission) {
-			rows[i].Has[role] = true
-		}
+	return s.Render(c, http.StatusOK, operators.Roles(s.Page(c), s.roles()))
+}
+
+// roles returns the roles that there are: the built-in ones first.
+func (s *handlers) roles() (all []operators.Role) {
+	for _, name := range s.Policy.Roles() {
+		all = append(all, operators.Role{Name: name, May: s.Policy.Of(name)})
 	}
-	return s.Render(c, http.StatusOK, operators.Roles(s.Page(c), rows))
+	return all
 }
 
 // invitationPage is where whom a link invites sets a password.
@@ -183,5 +187,5 @@ func (s *handlers) acceptInvitation(c *fiber.Ctx) error {
 	if op.TOTPSince != nil {
 		return c.Redirect("/second", http.StatusSeeOther)
 	}
-	return c.Redirect(landing(op), http.StatusSeeOther)
+	return c.Redirect(s.landing(op), http.StatusSeeOther)
 }

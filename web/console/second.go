@@ -48,7 +48,7 @@ func (s *handlers) giveSecond(c *fiber.Ctx) error {
 		return err
 	}
 	if next == "/" {
-		next = landing(op)
+		next = s.landing(op)
 	}
 	return c.Redirect(next, http.StatusSeeOther)
 }
