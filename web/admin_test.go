@@ -30,7 +30,7 @@ func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 	h := open(t, ownAddress)
 	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", static.Load().URL("console.css"), "*",
 		"x")
-	both := []string{"/healthz", "/readyz", "/openapi.yaml"}
+	both := []string{"/healthz", "/readyz", "/openapi.yaml", "/docs", "/api/v1/event-types"}
 	count := map[bool]int{}
 	for _, r := range h.Routes() {
 		path := fill.Replace(r.Path)

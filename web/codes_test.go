@@ -39,9 +39,16 @@ func codesOf(t *testing.T, dir string, into map[string]string) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Code" {
-					note(n.Value, n.Pos(), set)
+			case *ast.CompositeLit:
+				if of, ok := n.Type.(*ast.SelectorExpr); ok && of.Sel.Name != "Error" {
+					return true // of another package, and has another kind of code
+				}
+				for _, e := range n.Elts {
+					if field, ok := e.(*ast.KeyValueExpr); ok {
+						if key, ok := field.Key.(*ast.Ident); ok && key.Name == "Code" {
+							note(field.Value, field.Pos(), set)
+						}
+					}
 				}
 			case *ast.ValueSpec:
 				for i, name := range n.Names {

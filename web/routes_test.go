@@ -73,6 +73,7 @@ var forPersons = []string{
 	"GET /api/v1/admin/subscriptions/:code", "PUT /api/v1/admin/subscriptions/:code",
 	"GET /api/v1/admin/payout_accounts/:code", "PUT /api/v1/admin/payout_accounts/:code",
 	"GET /api/v1/admin/skus/:code", "PUT /api/v1/admin/skus/:code",
+	"GET /api/v1/admin/roles/:code", "PUT /api/v1/admin/roles/:code",
 }
 
 // Each route that changes something is closed to pages of other sites, which send the person's
