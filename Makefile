@@ -22,7 +22,7 @@ LONGEST = ./internal/e2e ./internal/decision ./web/console
 # TMPDIR, not where go builds (GOTMPDIR; see .ci/with-tmpdir).
 GO_TEST = go test -exec 'env -u GOTMPDIR' -vet=off -timeout 30m -p 2 -parallel 8
 
-.PHONY: run dev build generate test test-short check format lint soak fuzz demo bench clean
+.PHONY: run dev build release generate test test-short check format lint soak fuzz demo bench clean
 
 # Merchants and suppliers on this machine may be called.
 LOOPBACK = BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0/8,::1/128} BACKSTOP_SUPPLIER_ALLOW_CIDRS=$${BACKSTOP_SUPPLIER_ALLOW_CIDRS:-127.0.0.0/8,::1/128}
@@ -39,6 +39,9 @@ dev: ## run, and when a file changes rebuild and reload the page at http://127.0
 
 build: ## the binary, without local paths
 	./.ci/build backstop "$(STAMP)"
+
+release: ## binaries, packages and sums of a version: make release VERSION=v0.1.0
+	./.ci/release "$(if $(filter command line,$(origin VERSION)),$(VERSION))"
 
 generate: ## everything that is generated from the source: pages, settings, apply's schema, states
 	go tool templ generate -log-level error

@@ -8,10 +8,10 @@ import (
 	"backstop/internal/cli"
 )
 
-// Set by the release build; commit only if the compiler sees no repository, as in the image.
+// Set by the release build; commit and its date only if the compiler sees no repository, as in the image.
 var (
-	version = "dev"
-	commit  string
+	version      = "dev"
+	commit, date string
 )
 
-func main() { os.Exit(cli.Main(version, commit)) }
+func main() { os.Exit(cli.Main(cli.Build{Version: version, Commit: commit, Date: date})) }

@@ -26,8 +26,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// What Main was given.
-var version, commit = "dev", ""
+// build is what Main was given.
+var build = Build{Version: "dev"}.known()
+
+// Build is what the release build says of a program; Commit and Date, which is the commit's (RFC 3339),
+// may be empty where the compiler saw the repository.
+type Build struct{ Version, Commit, Date string }
 
 // Exit codes: done; failed or violations found; wrong usage; a dry run found a
 // difference.
@@ -51,7 +55,7 @@ func (u usageError) Unwrap() error { return u.error }
 
 type globals struct {
 	Config  string           `help:"Configuration file (default: backstop.yaml if it exists)." type:"path" placeholder:"FILE"`
-	Version kong.VersionFlag `help:"Version, commit and Go version."`
+	Version kong.VersionFlag `help:"Version, commit, its date, and Go version."`
 }
 
 type commands struct {
@@ -75,13 +79,12 @@ type commands struct {
 	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds with their real APIs; prints their declaration for apply."`
 	Bench      benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
 	Health     healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
-	About      versionCmd        `cmd:"" name:"version" help:"Print version, commit and Go version."`
+	About      versionCmd        `cmd:"" name:"version" help:"Print version, commit, its date, and Go version."`
 }
 
-// Main runs the program and returns its exit code. The version and the commit are those of the
-// release build; the commit may be empty.
-func Main(v, c string) int {
-	version, commit = v, c
+// Main runs the program and returns its exit code.
+func Main(b Build) int {
+	build = b.known()
 	// The files of this process (database, keys, files of Redis) are private to its user.
 	syscall.Umask(0o077)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -315,7 +318,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	defer stopped()
 	a, err := app.New(ctx, app.Options{
 		Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again,
-		Version: version, Commit: builtFrom(), Demo: s.Demo,
+		Version: build.Version, Commit: build.Commit, Demo: s.Demo,
 	})
 	if err != nil && ctx.Err() != nil {
 		return nil // stopped during startup

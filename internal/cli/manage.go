@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -279,19 +280,22 @@ func (*versionCmd) Run(std streams) error {
 }
 
 func about() string {
-	return fmt.Sprintf("backstop %s commit %s %s", version, builtFrom(), runtime.Version())
+	return fmt.Sprintf("backstop %s commit %s date %s %s", build.Version, build.Commit, build.Date, runtime.Version())
 }
 
-func builtFrom() string {
-	if commit != "" {
-		return commit
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
+// known returns the build with what the compiler noted where nothing else is given.
+func (b Build) known() Build {
+	info, _ := debug.ReadBuildInfo()
+	noted := func(key string) string {
+		if info != nil {
+			for _, s := range info.Settings {
+				if s.Key == key {
+					return s.Value
+				}
 			}
 		}
+		return "unknown"
 	}
-	return "unknown"
+	b.Commit, b.Date = cmp.Or(b.Commit, noted("vcs.revision")), cmp.Or(b.Date, noted("vcs.time"))
+	return b
 }
