@@ -78,7 +78,7 @@ type Options struct {
 // App is one serving process.
 type App struct {
 	o          Options
-	folder     *folder
+	folder     *Folder
 	db         *db.DB
 	redis      *redisd.Redis
 	keys       *seal.Keyring
@@ -156,7 +156,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 
 // open opens what the parts depend on. Close closes what was opened, also after a failure.
 func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
-	if a.folder, err = lockFolder(a.o.Config.Data); err != nil {
+	if a.folder, err = LockFolder(a.o.Config.Data); err != nil {
 		return err
 	}
 	a.closing(func() { a.folder.Close() })

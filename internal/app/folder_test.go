@@ -10,7 +10,7 @@ import (
 // A file that was being written during a power failure may contain zeros.
 func TestADamagedNodeFileIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	f := &folder{Path: t.TempDir()}
+	f := &Folder{Path: t.TempDir()}
 	file := filepath.Join(f.Path, "node")
 	for content, keep := range map[string]bool{
 		"node-ab12cd34\n": true, "pay.1_A\n": true, "": false, "\x00\x00\x00\x00": false, "a b": false, strings.Repeat("a", 65): false,

@@ -24,15 +24,15 @@ import (
 	"backstop/internal/settings"
 )
 
-// folder is the locked data folder.
-type folder struct {
+// Folder is the locked data folder.
+type Folder struct {
 	Path string
 	lock *os.File
 }
 
-// lockFolder creates the data folder and locks it for this process: two servers on one folder
+// LockFolder creates the data folder and locks it for this process: two servers on one folder
 // would release each other's leases.
-func lockFolder(path string) (*folder, error) {
+func LockFolder(path string) (*Folder, error) {
 	if err := MakeFolder(path); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func lockFolder(path string) (*folder, error) {
 		lock.Close()
 		return nil, fmt.Errorf("the data folder %s is in use by another backstop server: stop it, or set BACKSTOP_DATA", path)
 	}
-	return &folder{Path: path, lock: lock}, nil
+	return &Folder{Path: path, lock: lock}, nil
 }
 
 // MakeFolder creates the data folder if it does not exist.
@@ -61,7 +61,7 @@ func unwritable(path string, err error) error {
 
 // Close unlocks the folder. Closing the file alone would leave the lock to a process that is being
 // forked at this moment, until it executes its program (flock(2)).
-func (f *folder) Close() error {
+func (f *Folder) Close() error {
 	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_UN), f.lock.Close())
 }
 
@@ -70,7 +70,7 @@ var goodName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // nodeName returns the node's permanent name: configured, or generated once and stored. A file
 // left empty or full of zeros by a machine crash is replaced.
-func (f *folder) nodeName(configured string) (string, error) {
+func (f *Folder) nodeName(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil
 	}

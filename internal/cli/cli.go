@@ -72,6 +72,8 @@ type commands struct {
 	Sweep      sweepCmd          `cmd:"" help:"Check everything unfinished now and push what was lost; exit 1 if figures or books differ."`
 	Statement  statementCmd      `cmd:"" help:"Print one day of a merchant's account."`
 	Verify     verifyCmd         `cmd:"" help:"Check the books; exit 1 on any violation."`
+	Backup     backupCmd         `cmd:"" help:"Write a copy of the SQLite database, also while the server runs, and verify it."`
+	Restore    restoreCmd        `cmd:"" help:"Put a backup in the place of the SQLite database, with the server stopped."`
 	Evidence   verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
 	Reseal     resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`
 	Settings   configCmd         `cmd:"" name:"config" help:"Print the effective configuration with the origin of each value."`

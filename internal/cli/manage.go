@@ -19,6 +19,7 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
+	"backstop/internal/base/db"
 	"backstop/internal/settings"
 	"backstop/internal/verify"
 
@@ -217,14 +218,7 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer d.Close()
-	keys, err := app.KeysToRead(c)
-	if err != nil {
-		return err
-	}
-	if keys, err = settings.WithRetired(ctx, d, keys); err != nil {
-		return err
-	}
-	report, err := verify.Run(ctx, d, keys, func(p verify.Progress) {
+	report, err := verifyBooks(ctx, c, d, func(p verify.Progress) {
 		if terminal(std.err) {
 			progress(std.err, "%s: %d rows", p.Invariant, p.Examined)
 		}
@@ -270,6 +264,18 @@ func (c *configCmd) Run(g *globals, std streams) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Value, r.Origin)
 	}
 	return w.Flush()
+}
+
+// verifyBooks verifies the books of a database with the keys of the installation.
+func verifyBooks(ctx context.Context, c config.Config, d *db.DB, progress func(verify.Progress)) (verify.Report, error) {
+	keys, err := app.KeysToRead(c)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	if keys, err = settings.WithRetired(ctx, d, keys); err != nil {
+		return verify.Report{}, err
+	}
+	return verify.Run(ctx, d, keys, progress)
 }
 
 type versionCmd struct{}
