@@ -108,6 +108,16 @@ func TestEveryEndOfAPayout(t *testing.T) {
 			k.later(p, 31*time.Minute)
 			k.run(p)
 		}, "P11", Reversed, 0, []string{"payout.failed"}, back},
+		"failed, and no query confirms it": {paymenttest.PayoutLazy, "P6", func(k *till, p *Payout) {
+			k.fake.SetPayout(p.PayoutNo, supplier.PayoutFailed)
+			k.run(p)
+			k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutVague })
+			k.later(p, 31*time.Minute)
+			k.run(p)
+			k.is("an answer that says nothing", p, "P7", Unknown, 0)
+			heal(k)
+			k.run(p)
+		}, "P11", Reversed, 0, []string{"payout.failed"}, back},
 		"processing for days": {paymenttest.PayoutLazy, "P6", func(k *till, p *Payout) {
 			k.later(p, 48*time.Hour)
 			k.run(p)
