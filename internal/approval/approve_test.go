@@ -189,9 +189,10 @@ func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
 
 func TestAnExpiredProposalIsNotApproved(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.Default(t))
+	d := dbtest.Default(t)
+	h := newHouse(t, d)
 	a := h.propose(finance)
-	h.exec("UPDATE approvals SET expires_at = 1")
+	h.exec("UPDATE approvals SET expires_at = ?", d.Now()) // from this moment on
 	for range 2 { // the first of them ends it
 		if _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrExpired) {
 			t.Errorf("approved: %v", err)
