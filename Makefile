@@ -70,7 +70,7 @@ lint: ## vet and staticcheck
 
 soak: ## kills, races and models at their full counts; takes hours
 	./.ci/setup
-	E2E_FULL=1 ./.ci/with-tmpdir go test -exec 'env -u GOTMPDIR' -timeout 6h ./internal/e2e ./internal/command/demo ./internal/payment ./internal/orderquery ./internal/approval ./internal/decision ./internal/bulk ./internal/sweep ./internal/ledger ./internal/fund/payout ./internal/fund/refund ./internal/fund/dispute ./internal/notify/...
+	E2E_FULL=1 ./.ci/with-tmpdir go test -exec 'env -u GOTMPDIR' -timeout 6h ./internal/e2e ./internal/command/demo ./internal/payment ./internal/orderquery ./internal/approval ./internal/decision ./internal/batch ./internal/sweep ./internal/ledger ./internal/fund/payout ./internal/fund/refund ./internal/fund/dispute ./internal/notify/...
 
 # -fuzzminimizetime: otherwise minimising a single input may take the whole minute.
 fuzz: ## each parser for a minute

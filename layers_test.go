@@ -28,7 +28,7 @@ var layers = [][]string{
 		"internal/fund", "internal/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
 		"internal/evidence", "internal/exception", "internal/inbox", "internal/savedview", "internal/pause", "internal/operator", "internal/signin", "internal/passkey",
 	},
-	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/suppliercall", "internal/settings", "internal/compensation"},
+	{"internal/alert/*", "internal/approval", "internal/batch", "internal/suppliercall", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
 	{
 		"internal/notify/*", "internal/payment", "internal/sandbox", "internal/settings/apply", "internal/compensation/*", "internal/fund/booking",

@@ -10,8 +10,8 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/exception"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/recipient"
@@ -115,7 +115,7 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		}
 		events = append(events, alert.Event{Rule: rule, Subject: x.Kind, Count: x.Count, Sums: x.Sums})
 	}
-	stopped, err := bulk.TakeUnalerted(ctx, tx, w.o.DB)
+	stopped, err := batch.TakeUnalerted(ctx, tx, w.o.DB)
 	if err != nil {
 		return err
 	}

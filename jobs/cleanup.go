@@ -7,7 +7,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/inbox"
@@ -152,7 +152,7 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 			" AND NOT "+compensation.Moves.In("x.state", compensation.Moves.Open()...)),
 		j.oldRange(ctx, "compensation_tries", "id", before(now, r.History),
 			"NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
-		{table: "batches", step: func(rows int) (int64, bool, error) { return bulk.Clean(ctx, j.o.DB, rows) }},
+		{table: "batches", step: func(rows int) (int64, bool, error) { return batch.Clean(ctx, j.o.DB, rows) }},
 		j.oldRange(ctx, "inbox", "id", before(now, inbox.Kept), "TRUE"),
 		{table: "views", step: untilEmpty(func() (int64, error) { return savedview.Clean(ctx, j.o.DB) })},
 		{table: "open_pings", step: untilEmpty(func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, before(now, pingsKept)) })},

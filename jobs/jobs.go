@@ -17,8 +17,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/dailyreport"
 	"backstop/internal/fund/dispute"
@@ -46,7 +46,7 @@ type Options struct {
 	Compensations *compensation.Runner
 	Advance       *orderquery.Worker
 	// Batches processes batches; nil without workers.
-	Batches *bulk.Runner
+	Batches *batch.Runner
 	// Approvals ends proposals that were not decided in time; nil without a scheduler.
 	Approvals *approval.Desk
 	Breakers  *breaker.Cache

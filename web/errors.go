@@ -16,8 +16,8 @@ import (
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
@@ -171,12 +171,12 @@ var domainErrors = []struct {
 	{exception.ErrEnded, http.StatusConflict, "over", "", "异常已结束或已变更：请重新查看"},
 	{exception.ErrOpen, http.StatusConflict, "open", "", "异常已经是打开的"},
 	{exception.ErrDecided, http.StatusConflict, "over", "", "这条异常由两人决定：再次出现时才会重新打开"},
-	{bulk.ErrExpired, http.StatusConflict, "expired", "", "批次计划已过期：请重新做一份"},
-	{bulk.ErrState, http.StatusConflict, "state", "", "批次当前的状态不能这样操作"},
-	{bulk.ErrDrifted, http.StatusConflict, "drifted", "", "金额比计划时变化超过 1 %：请重新做一份"},
-	{bulk.ErrMaker, http.StatusForbidden, "not_yours", "", "只有做这份计划的人能启动它"},
-	{bulk.ErrNothing, http.StatusNotFound, "nothing", "", ""},
-	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", "", ""},
+	{batch.ErrExpired, http.StatusConflict, "expired", "", "批次计划已过期：请重新做一份"},
+	{batch.ErrState, http.StatusConflict, "state", "", "批次当前的状态不能这样操作"},
+	{batch.ErrDrifted, http.StatusConflict, "drifted", "", "金额比计划时变化超过 1 %：请重新做一份"},
+	{batch.ErrMaker, http.StatusForbidden, "not_yours", "", "只有做这份计划的人能启动它"},
+	{batch.ErrNothing, http.StatusNotFound, "nothing", "", ""},
+	{batch.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", "", ""},
 	{savedview.ErrFull, http.StatusConflict, "views_full", "", ""},
 	{savedview.ErrTaken, http.StatusConflict, "view_taken", "", ""},
 	{dispute.ErrNotFound, http.StatusNotFound, "not_found", "", ""},

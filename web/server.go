@@ -29,8 +29,8 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/fund/dispute"
@@ -101,7 +101,7 @@ type Options struct {
 	Pauses *pause.Pauses
 	// Acts are what operators and services can do, Batches what they do to many rows.
 	Acts    *act.Registry
-	Batches *bulk.Batches
+	Batches *batch.Batches
 	// Views are the filters of lists that operators saved.
 	Views *savedview.Views
 	// Applies reads and edits the objects of the apply file.

@@ -25,8 +25,8 @@ import (
 	"backstop/internal/base/redisd"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/trace"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
@@ -103,8 +103,8 @@ type App struct {
 	supplierBreakers *breaker.Cache
 	calls            *suppliercall.Caller
 	advance          *orderquery.Worker
-	batches          *bulk.Batches
-	batchRunner      *bulk.Runner // nil without workers
+	batches          *batch.Batches
+	batchRunner      *batch.Runner // nil without workers
 	approvals        *approval.Desk
 	views            *savedview.Views
 	refunds          *refund.Machine
@@ -278,7 +278,7 @@ func (a *App) openDB(ctx context.Context) error {
 	var released int64
 	for _, release := range []func(context.Context, *db.DB, []int64) (int64, error){
 		notify.ReleaseLeases, compensation.ReleaseLeases,
-		orderquery.ReleaseLeases, bulk.ReleaseLeases,
+		orderquery.ReleaseLeases, batch.ReleaseLeases,
 	} {
 		n, err := release(ctx, a.db, earlier)
 		if err != nil {

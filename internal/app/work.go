@@ -11,8 +11,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/compensation/rerun"
@@ -128,12 +128,12 @@ func unqueried(err error) compensation.Result {
 
 // openBatches creates the batches and, with workers, their runner.
 func (a *App) openBatches() {
-	a.batches = bulk.New(bulk.Options{
+	a.batches = batch.New(batch.Options{
 		DB: a.db, Audit: a.audit, Rules: a.settings.Rules, Rate: int64(a.o.Config.BatchRate),
 		Down: a.calls.Down, Nudge: a.nudgeBatch, Log: a.o.Log,
 	})
 	if a.o.Roles.Worker {
-		a.batchRunner = bulk.NewRunner(a.batches)
+		a.batchRunner = batch.NewRunner(a.batches)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/moves"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund/dispute"
@@ -62,7 +62,7 @@ func tables() []stored {
 	payouts.page += "\n" + payout.CellsPage()
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),
-		table(exception.Moves), table(bulk.Moves), table(bulk.RowMoves),
+		table(exception.Moves), table(batch.Moves), table(batch.RowMoves),
 		table(alert.Moves), table(alert.IncidentMoves), table(alert.MessageMoves), comp, decisions, sweeps, table(refund.Moves), payouts,
 		table(payout.StepMoves), table(dispute.Moves),
 	}

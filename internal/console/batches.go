@@ -12,7 +12,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/audit"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/list"
@@ -117,10 +117,10 @@ type BatchRows struct {
 }
 
 // BatchRows finds rows; applies reports whether a batch can do an action to the rows of an object.
-// Errors: *act.FieldError, bulk.ErrTooMany.
+// Errors: *act.FieldError, batch.ErrTooMany.
 func (b *Reader) BatchRows(ctx context.Context, w BatchWish, applies func(action, object string) bool) (found BatchRows, err error) {
-	if len(w.IDs) > bulk.MaxRows {
-		return found, bulk.ErrTooMany
+	if len(w.IDs) > batch.MaxRows {
+		return found, batch.ErrTooMany
 	}
 	kind := ""
 	if w.Filter != nil {
@@ -160,7 +160,7 @@ func (b *Reader) batchFilter(ctx context.Context, object string, f BatchFilter) 
 		values.Set(t.Word, t.Value)
 	}
 	found.Object, found.Address = object, strings.TrimSuffix("/"+l.spec.Name+"?"+values.Encode(), "?")
-	found.IDs, err = q.IDs(ctx, b.db, span, b.db.NewID(), bulk.MaxRows)
+	found.IDs, err = q.IDs(ctx, b.db, span, b.db.NewID(), batch.MaxRows)
 	return found, err
 }
 
@@ -249,14 +249,14 @@ func (b *Reader) batchIDs(ctx context.Context, object string, ids []string) (row
 const maxBatchBreakers = 10
 
 // BatchBreakers returns the recipients whose breakers rows of a batch wait for, some of them.
-func (b *Reader) BatchBreakers(ctx context.Context, x *bulk.Batch) ([]Named, error) {
+func (b *Reader) BatchBreakers(ctx context.Context, x *batch.Batch) ([]Named, error) {
 	if x.Object != notify.BatchObject || x.Planned.Count(string(act.Waits)) == 0 {
 		return nil, nil
 	}
 	var ids []int64
 	if err := b.db.Read.NewRaw("SELECT DISTINCT d.recipient_id FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id"+
 		" WHERE r.batch_id = ? AND r.cause = ? ORDER BY 1 LIMIT ?",
-		x.ID, bulk.MerchantBreaker, maxBatchBreakers).Scan(ctx, &ids); err != nil {
+		x.ID, batch.MerchantBreaker, maxBatchBreakers).Scan(ctx, &ids); err != nil {
 		return nil, fmt.Errorf("read the breakers that a batch waits for: %w", err)
 	}
 	named, err := b.named(ctx, ids)
@@ -275,7 +275,7 @@ var BatchesList = list.New(list.Spec{
 	Sources: []list.Source{{Table: "batches", Alias: "bt", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
 		{Word: "action", Column: "action", Values: batchActions},
-		{Word: "state", Column: "state", Indexed: true, Values: bulk.Moves.Words()},
+		{Word: "state", Column: "state", Indexed: true, Values: batch.Moves.Words()},
 		{Word: "maker", Suggest: operatorNames, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
 			return list.Match{Where: "bt.made_by IN (?)", Args: []any{bun.List(audit.Actors(name))}}, nil
 		}},
@@ -286,6 +286,6 @@ var BatchesList = list.New(list.Spec{
 var batchActions = []string{"resend", "query", "rerun", "redrive", "close"}
 
 // Batches reads one page of batches.
-func (b *Reader) Batches(ctx context.Context, q list.Query, s list.Slice) (list.Page[bulk.Batch], error) {
-	return list.Read(ctx, b.db, q, s, func(x *bulk.Batch) int64 { return x.ID })
+func (b *Reader) Batches(ctx context.Context, q list.Query, s list.Slice) (list.Page[batch.Batch], error) {
+	return list.Read(ctx, b.db, q, s, func(x *batch.Batch) int64 { return x.ID })
 }

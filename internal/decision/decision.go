@@ -15,7 +15,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/payout"
@@ -98,7 +98,7 @@ func Kinds(o Options) []act.Kind {
 
 // All returns all decisions of two people. To add one, declare a Kind in the package that owns its
 // effect and list it here.
-func All(o Options, l *ledger.Ledger, payouts *payout.Machine, batches *bulk.Batches, applies apply.Env) []act.Kind {
+func All(o Options, l *ledger.Ledger, payouts *payout.Machine, batches *batch.Batches, applies apply.Env) []act.Kind {
 	return slices.Concat(Kinds(o), adjust.Kinds(o.DB, l), payouts.Decisions(),
 		[]act.Kind{apply.Decision(applies), batches.Decision(), o.Refunds.Decision()})
 }

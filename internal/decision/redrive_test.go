@@ -18,8 +18,8 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/waittest"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/decision"
 	"backstop/internal/exception"
@@ -33,7 +33,7 @@ import (
 // redriver runs batches over exceptions and counts the nudges.
 type redriver struct {
 	*office
-	batches *bulk.Batches
+	batches *batch.Batches
 	mu      sync.Mutex
 	nudged  map[int64]int // by compensation or delivery
 }
@@ -53,11 +53,11 @@ func newRedriver(k *office) *redriver {
 	}
 	rules := settings.Rules{Above: map[string]settings.Above{}}
 	for _, currency := range []string{"CNY", ""} {
-		rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: bulk.MaxRows}
+		rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: batch.MaxRows}
 	}
 	log := audit.New(k.DB, k.keys)
-	r.batches = bulk.New(bulk.Options{
-		DB: k.DB, Audit: log, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate, Log: slog.New(slog.DiscardHandler),
+	r.batches = batch.New(batch.Options{
+		DB: k.DB, Audit: log, Rules: func() settings.Rules { return rules }, Rate: batch.MaxRate, Log: slog.New(slog.DiscardHandler),
 	})
 	redrive := decision.Redrive(
 		compensation.Acts{DB: k.DB, Schedule: compensation.Schedule{time.Hour}, Nudge: count}.Running(),
@@ -135,14 +135,14 @@ func (r *redriver) open(x *exception.Item) {
 }
 
 // plan plans to run all exceptions again.
-func (r *redriver) plan() *bulk.Batch {
+func (r *redriver) plan() *batch.Batch {
 	r.t.Helper()
 	var ids []int64
 	err := r.DB.NewRaw("SELECT id FROM exceptions ORDER BY id").Scan(context.Background(), &ids)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	b, err := r.batches.Plan(context.Background(), bulk.Proposal{
+	b, err := r.batches.Plan(context.Background(), batch.Proposal{
 		Action: "redrive", Object: decision.OfException, By: r.person(access.Ops),
 		IDs: ids,
 	})
@@ -153,27 +153,27 @@ func (r *redriver) plan() *bulk.Batch {
 }
 
 // run starts a batch and waits for its end.
-func (r *redriver) run(b *bulk.Batch) *bulk.Batch {
+func (r *redriver) run(b *batch.Batch) *batch.Batch {
 	r.t.Helper()
 	amounts := map[string]string{}
 	for _, s := range r.batches.Typed(b) {
 		amounts[s.Currency] = money.Format(s.Minor, s.Currency)
 	}
-	params, _ := json.Marshal(bulk.StartParams{Amounts: amounts})
+	params, _ := json.Marshal(batch.StartParams{Amounts: amounts})
 	if _, err := r.batches.Change(context.Background(), act.Call{
-		Kind: bulk.StartAct, By: r.person(access.Ops), Ref: act.Ref{Row: b.ID}, Params: params, Reason: "they answer again",
+		Kind: batch.StartAct, By: r.person(access.Ops), Ref: act.Ref{Row: b.ID}, Params: params, Reason: "they answer again",
 	}); err != nil {
 		r.t.Fatal(err)
 	}
-	runner := bulk.NewRunner(r.batches)
+	runner := batch.NewRunner(r.batches)
 	defer runner.Close(context.Background())
 	waittest.Until(r.t, "the batch ends", func() bool {
 		runner.Offer(b.ID)
 		var err error
-		if b, err = bulk.Find(context.Background(), r.DB, b.ID); err != nil {
+		if b, err = batch.Find(context.Background(), r.DB, b.ID); err != nil {
 			r.t.Fatal(err)
 		}
-		return b.State != bulk.Running
+		return b.State != batch.Running
 	})
 	return b
 }
@@ -201,7 +201,7 @@ func TestExceptionsAreRunAgain(t *testing.T) {
 			Currency: "CNY",
 		})
 		b := r.plan()
-		want := bulk.Tally{
+		want := batch.Tally{
 			string(act.Will):      {{Currency: "CNY", Orders: 6, Minor: 3*100 + 3*1999}},
 			string(act.WillQuery): {{Currency: "CNY", Orders: 3, Minor: 300}},
 			string(act.Blocked):   {{Currency: "CNY", Orders: 2, Minor: 100 + 700}},
@@ -211,7 +211,7 @@ func TestExceptionsAreRunAgain(t *testing.T) {
 			t.Fatalf("planned %v, want %v", b.Planned, want)
 		}
 		b = r.run(b)
-		if b.State != bulk.Done ||
+		if b.State != batch.Done ||
 			!reflect.DeepEqual(b.Result.Ran(), []report.Sum{{Currency: "CNY", Orders: 9, Minor: 3*100 + 3*1999 + 300}}) {
 			t.Errorf("%s with %v", b.State, b.Result)
 		}
@@ -259,7 +259,7 @@ func TestWhatIsBehindAnExceptionIsJudgedAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.exec("UPDATE compensations SET state = 'running', next_at = ? WHERE id = ?", r.DB.Now(), runs)
-		if b = r.run(b); b.State != bulk.Done || b.Result.Count(string(bulk.RowDone)) != 199 || b.Result.Count(string(act.Blocked)) != 1 {
+		if b = r.run(b); b.State != batch.Done || b.Result.Count(string(batch.RowDone)) != 199 || b.Result.Count(string(act.Blocked)) != 1 {
 			t.Errorf("%s with %v", b.State, b.Result)
 		}
 		r.Want(t, 1, fmt.Sprintf("SELECT count(*) FROM exceptions WHERE state = 'open' AND subject = '%d'", runs))

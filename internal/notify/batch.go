@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"backstop/internal/act"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 
 	"github.com/uptrace/bun"
 )
@@ -44,7 +44,7 @@ func (a Acts) results(ctx context.Context, q bun.IDB, batchID, upTo int64) (sums
 	err = q.NewRaw("SELECT "+resultSQL+" AS result, r.currency, count(*) AS orders, CAST(sum(r.amount) AS BIGINT) AS minor"+
 		" FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id WHERE r.batch_id = ? AND r.state <> ?"+
 		" AND r.number <= ? GROUP BY 1, r.currency ORDER BY 1, r.currency",
-		a.resultArgs(batchID, bulk.RowWaiting, upTo)...).Scan(ctx, &sums)
+		a.resultArgs(batchID, batch.RowWaiting, upTo)...).Scan(ctx, &sums)
 	if err != nil {
 		return nil, fmt.Errorf("read what came of a batch: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/base/waittest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/compensation"
 	"backstop/internal/order"
 	"backstop/internal/settings"
@@ -21,7 +21,7 @@ import (
 )
 
 // batches are those of orders; down = the breakers of suppliers stop them.
-func (f *fixture) batches(down bool) *bulk.Batches {
+func (f *fixture) batches(down bool) *batch.Batches {
 	f.t.Helper()
 	policy, err := access.NewPolicy()
 	if err != nil {
@@ -29,27 +29,27 @@ func (f *fixture) batches(down bool) *bulk.Batches {
 	}
 	rules := settings.Rules{Above: map[string]settings.Above{}}
 	for _, currency := range []string{"CNY", ""} {
-		rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: bulk.MaxRows}
+		rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: batch.MaxRows}
 	}
 	log := audit.New(f.DB, sealtest.Ring(f.t, 1))
-	o := bulk.Options{
-		DB: f.DB, Audit: log, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate,
+	o := batch.Options{
+		DB: f.DB, Audit: log, Rules: func() settings.Rules { return rules }, Rate: batch.MaxRate,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if down {
 		o.Down = f.Calls.Down
 	}
-	b := bulk.New(o)
+	b := batch.New(o)
 	acts := append(f.a.Acts(compensation.Schedule{time.Minute}), f.Processor.Closing())
 	b.Use(act.New(f.DB, log, policy, append(acts, b.Acts()...)...), nil)
 	return b
 }
 
 // run plans a batch over orders, and runs it to its end.
-func (f *fixture) run(b *bulk.Batches, action string, ids []int64) *bulk.Batch {
+func (f *fixture) run(b *batch.Batches, action string, ids []int64) *batch.Batch {
 	f.t.Helper()
 	ctx, lead := context.Background(), act.Actor{Name: "operator:zhou", ID: 3, Roles: access.Lead}
-	x, err := b.Plan(ctx, bulk.Proposal{Action: action, Object: "order", By: lead, IDs: ids})
+	x, err := b.Plan(ctx, batch.Proposal{Action: action, Object: "order", By: lead, IDs: ids})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func (f *fixture) run(b *bulk.Batches, action string, ids []int64) *bulk.Batch {
 	return f.over(b, x.ID)
 }
 
-func (f *fixture) start(b *bulk.Batches, x *bulk.Batch, by act.Actor, amounts map[string]string) {
+func (f *fixture) start(b *batch.Batches, x *batch.Batch, by act.Actor, amounts map[string]string) {
 	f.t.Helper()
-	params, _ := json.Marshal(bulk.StartParams{Amounts: amounts})
+	params, _ := json.Marshal(batch.StartParams{Amounts: amounts})
 	_, err := b.Change(context.Background(), act.Call{
-		Kind: bulk.StartAct, By: by, Ref: act.Ref{Row: x.ID}, Params: params, Reason: "as agreed by phone",
+		Kind: batch.StartAct, By: by, Ref: act.Ref{Row: x.ID}, Params: params, Reason: "as agreed by phone",
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -73,19 +73,19 @@ func (f *fixture) start(b *bulk.Batches, x *bulk.Batch, by act.Actor, amounts ma
 }
 
 // over works a batch off.
-func (f *fixture) over(b *bulk.Batches, id int64) *bulk.Batch {
+func (f *fixture) over(b *batch.Batches, id int64) *batch.Batch {
 	f.t.Helper()
 	ctx := context.Background()
-	runner := bulk.NewRunner(b)
+	runner := batch.NewRunner(b)
 	defer runner.Close(ctx)
-	var x *bulk.Batch
+	var x *batch.Batch
 	waittest.Until(f.t, "the batch ends", func() bool {
 		runner.Offer(id)
 		var err error
-		if x, err = bulk.Find(ctx, f.DB, id); err != nil {
+		if x, err = batch.Find(ctx, f.DB, id); err != nil {
 			f.t.Fatal(err)
 		}
-		return x.State != bulk.Running
+		return x.State != batch.Running
 	})
 	return x
 }
@@ -107,11 +107,11 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 		ids := f.paying("f1", 60)
 		queried := f.Fakes["f1"].Queried()
 		x := f.run(f.batches(false), "query", ids)
-		if n := x.Result.Count(string(bulk.RowFailed)); x.State != bulk.Stopped ||
+		if n := x.Result.Count(string(batch.RowFailed)); x.State != batch.Stopped ||
 			x.StoppedBecause != string(compensation.SupplierTimeout) || n < 20 {
 			t.Errorf("%s because of %q after %d failures", x.State, x.StoppedBecause, n)
 		}
-		f.Want(t, x.Result.Count(string(bulk.RowFailed)),
+		f.Want(t, x.Result.Count(string(batch.RowFailed)),
 			"SELECT count(*) FROM batch_rows WHERE state = 'failed' AND cause = 'supplier_timeout' AND outcome = 'will_query'")
 		// The breaker opens with the fifth failure: four orders were queried before, and at most 16,
 		// which a batch queries at a time, are being queried then.
@@ -123,7 +123,7 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 		f.Fakes["f2"].Says(supplier.AnswerUnknown)
 		ids = f.paying("f2", 60)
 		x = f.run(f.batches(true), "query", ids)
-		if n := x.Ended(); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByBreaker &&
+		if n := x.Ended(); x.State != batch.Stopped || x.StoppedBecause != batch.ByBreaker &&
 			x.StoppedBecause != string(compensation.SupplierTimeout) || n == 60 {
 			t.Errorf("%s because of %q after %d rows", x.State, x.StoppedBecause, n)
 		}
@@ -143,19 +143,19 @@ func TestABatchThatClosesStopsWhereOrdersArePaidMeanwhile(t *testing.T) {
 			o := f.order("sp-main", order.Pending)
 			ids, orders = append(ids, o.ID), append(orders, o)
 		}
-		x, err := b.Plan(t.Context(), bulk.Proposal{Action: "close", Object: "order", By: lead, IDs: ids})
+		x, err := b.Plan(t.Context(), batch.Proposal{Action: "close", Object: "order", By: lead, IDs: ids})
 		if err != nil || x.Planned.Count(string(act.Will)) != 30 {
 			t.Fatalf("%+v, %v", x, err)
 		}
 		f.start(b, x, lead, map[string]string{"CNY": "599.70"})
 		f.take(f.callback(orders[7], "sp-main")) // 3 % of it
-		if x = f.over(b, x.ID); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByDrift || x.Ended() != 0 {
+		if x = f.over(b, x.ID); x.State != batch.Stopped || x.StoppedBecause != batch.ByDrift || x.Ended() != 0 {
 			t.Errorf("%s because of %q after %d rows", x.State, x.StoppedBecause, x.Ended())
 		}
 		f.Want(t, 29, "SELECT count(*) FROM orders WHERE status = 'pending'")
 
 		// Each of the rest is closed once, with a row of its history and a notification.
-		if x = f.run(b, "close", ids); x.State != bulk.Done || x.Result.Count(string(bulk.RowDone)) != 29 {
+		if x = f.run(b, "close", ids); x.State != batch.Done || x.Result.Count(string(batch.RowDone)) != 29 {
 			t.Errorf("%s with %v", x.State, x.Result)
 		}
 		f.Want(t, 29, "SELECT count(*) FROM orders WHERE status = 'closed' AND close_reason = 'cancel'")

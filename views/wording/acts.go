@@ -10,7 +10,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/exception"
@@ -85,12 +85,12 @@ var Acts = map[string]text.Text{
 	compensation.RunAct:        {ZH: "立即执行补偿任务", EN: "ran a compensation again"},
 	compensation.CancelAct:     {ZH: "取消补偿任务", EN: "cancelled a compensation"},
 	compensation.RedriveAct:    {ZH: "批量重新执行补偿任务", EN: "ran compensations again in bulk"},
-	bulk.StartAct:              {ZH: "开始执行批次", EN: "started a batch"},
-	bulk.PauseAct:              {ZH: "暂停批次", EN: "paused a batch"},
-	bulk.ResumeAct:             {ZH: "继续批次", EN: "resumed a batch"},
-	bulk.StopAct:               {ZH: "停止批次", EN: "stopped a batch"},
-	bulk.RateAct:               {ZH: "修改批次速度", EN: "changed the rate of a batch"},
-	bulk.EndAct:                {ZH: "批次结束", EN: "a batch ended"},
+	batch.StartAct:             {ZH: "开始执行批次", EN: "started a batch"},
+	batch.PauseAct:             {ZH: "暂停批次", EN: "paused a batch"},
+	batch.ResumeAct:            {ZH: "继续批次", EN: "resumed a batch"},
+	batch.StopAct:              {ZH: "停止批次", EN: "stopped a batch"},
+	batch.RateAct:              {ZH: "修改批次速度", EN: "changed the rate of a batch"},
+	batch.EndAct:               {ZH: "批次结束", EN: "a batch ended"},
 	"session.end":              {ZH: "结束了一个登录", EN: "ended a session"},
 	"session.end_others":       {ZH: "结束了其他登录", EN: "ended the other sessions"},
 	sandbox.MakeAct:            {ZH: "创建了沙箱或其新密钥", EN: "created the sandbox, or a new key for it"},

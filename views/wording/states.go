@@ -8,8 +8,8 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/ui"
@@ -81,12 +81,12 @@ func DeliveryState(status notify.Status, parked bool) ui.State {
 }
 
 var BatchStates = map[string]ui.State{
-	string(bulk.Planned): {Kind: "info", Icon: "flask-conical", Label: text.Text{ZH: "待执行", EN: "Planned"}},
-	string(bulk.Waiting): {Kind: "warn", Icon: "users", Label: text.Text{ZH: "待复核", EN: "Waiting for approval"}},
-	string(bulk.Running): {Kind: "comp", Icon: "refresh-cw", Label: text.Text{ZH: "进行中", EN: "Running"}},
-	string(bulk.Paused):  {Kind: "warn", Icon: "pause", Label: text.Text{ZH: "已暂停", EN: "Paused"}},
-	string(bulk.Stopped): {Kind: "bad", Icon: "triangle-alert", Label: text.Text{ZH: "已停止", EN: "Stopped"}},
-	string(bulk.Done):    {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已完成", EN: "Done"}},
+	string(batch.Planned): {Kind: "info", Icon: "flask-conical", Label: text.Text{ZH: "待执行", EN: "Planned"}},
+	string(batch.Waiting): {Kind: "warn", Icon: "users", Label: text.Text{ZH: "待复核", EN: "Waiting for approval"}},
+	string(batch.Running): {Kind: "comp", Icon: "refresh-cw", Label: text.Text{ZH: "进行中", EN: "Running"}},
+	string(batch.Paused):  {Kind: "warn", Icon: "pause", Label: text.Text{ZH: "已暂停", EN: "Paused"}},
+	string(batch.Stopped): {Kind: "bad", Icon: "triangle-alert", Label: text.Text{ZH: "已停止", EN: "Stopped"}},
+	string(batch.Done):    {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已完成", EN: "Done"}},
 }
 
 var MessageStates = map[string]ui.State{

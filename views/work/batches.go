@@ -7,7 +7,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/text"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/report"
@@ -29,51 +29,49 @@ var BatchTexts = ui.ListTexts{
 	},
 }
 
-type batch = bulk.Batch
-
 // BatchColumns are those of the list of batches. A batch may have several currencies, so that its
 // amounts are one text.
-var BatchColumns = []ui.Column[batch]{
-	ui.TextCol("id", text.NumberWord, func(b batch) string { return b.No() }).ExportOnly(),
-	ui.TimeCol("made", text.Time, func(b batch) *int64 { return &b.MadeAt }).InFiles(text.Created).
-		To(func(b batch) string { return string(batchLink(&b, "")) }),
-	ui.WordCol("action", text.Action, func(p *ui.Page, b batch) string { return actionTitle(p, &b) }).As("nowrap strong"),
-	ui.StateCol("state", text.State, func(b batch) ui.State { return ui.Look(wording.BatchStates, b.State) }),
-	ui.CountCol("rows", tBatchFound, func(b batch) int64 { return b.Rows }).ExportOnly(),
-	ui.CountCol("to_do", tBatchToDo, func(b batch) int64 { return b.ToDo }).ExportOnly(),
-	ui.Col("ended", tBatchProgress, ui.CountKind, func(_ *ui.Page, b batch) ui.Cell {
+var BatchColumns = []ui.Column[batch.Batch]{
+	ui.TextCol("id", text.NumberWord, func(b batch.Batch) string { return b.No() }).ExportOnly(),
+	ui.TimeCol("made", text.Time, func(b batch.Batch) *int64 { return &b.MadeAt }).InFiles(text.Created).
+		To(func(b batch.Batch) string { return string(batchLink(&b, "")) }),
+	ui.WordCol("action", text.Action, func(p *ui.Page, b batch.Batch) string { return actionTitle(p, &b) }).As("nowrap strong"),
+	ui.StateCol("state", text.State, func(b batch.Batch) ui.State { return ui.Look(wording.BatchStates, b.State) }),
+	ui.CountCol("rows", tBatchFound, func(b batch.Batch) int64 { return b.Rows }).ExportOnly(),
+	ui.CountCol("to_do", tBatchToDo, func(b batch.Batch) int64 { return b.ToDo }).ExportOnly(),
+	ui.Col("ended", tBatchProgress, ui.CountKind, func(_ *ui.Page, b batch.Batch) ui.Cell {
 		return ui.Cell{Minor: b.Ended(), Show: ui.Count(b.Ended()) + " / " + ui.Count(b.ToDo)}
 	}),
-	ui.WordCol("amount", text.Amount, func(p *ui.Page, b batch) string { return chart.SumsCell(p, b.Planned.Acts()).Plain }).As("num").
-		With(func(p *ui.Page, b batch) templ.Component { return sums(p, b.Planned.Acts()) }),
-	ui.WordCol("maker", tBatchMadeBy, func(p *ui.Page, b batch) string { return wording.Actor(p, b.MadeBy) }),
-	ui.TextCol("reason", text.Reason, func(b batch) string { return b.Reason }).ExportOnly(),
-	ui.TimeCol("started", tAprStarted, func(b batch) *int64 { return b.StartedAt }).ExportOnly(),
-	ui.TimeCol("finished", tEnded, func(b batch) *int64 { return b.FinishedAt }).ExportOnly(),
-	ui.WordCol("stopped_because", tBatchWhy, func(p *ui.Page, b batch) string { return causeText(p, b.StoppedBecause) }).ExportOnly(),
+	ui.WordCol("amount", text.Amount, func(p *ui.Page, b batch.Batch) string { return chart.SumsCell(p, b.Planned.Acts()).Plain }).As("num").
+		With(func(p *ui.Page, b batch.Batch) templ.Component { return sums(p, b.Planned.Acts()) }),
+	ui.WordCol("maker", tBatchMadeBy, func(p *ui.Page, b batch.Batch) string { return wording.Actor(p, b.MadeBy) }),
+	ui.TextCol("reason", text.Reason, func(b batch.Batch) string { return b.Reason }).ExportOnly(),
+	ui.TimeCol("started", tAprStarted, func(b batch.Batch) *int64 { return b.StartedAt }).ExportOnly(),
+	ui.TimeCol("finished", tEnded, func(b batch.Batch) *int64 { return b.FinishedAt }).ExportOnly(),
+	ui.WordCol("stopped_because", tBatchWhy, func(p *ui.Page, b batch.Batch) string { return causeText(p, b.StoppedBecause) }).ExportOnly(),
 }
 
 // BatchData is what the page of a batch shows.
 type BatchData struct {
 	Progress BatchProgressData
-	Results  bulk.Tally // what came by now of the rows that are done; nil = nothing more
+	Results  batch.Tally // what came by now of the rows that are done; nil = nothing more
 	Typed    []report.Sum
 	Second   bool            // it needs a second person
 	Key      string          // of the form
 	Mine     bool            // only who made it may start it
 	May      bool            // the operator may run such batches
 	Breakers []console.Named // whose breakers rows wait for, some of them
-	Rows     []bulk.Row
+	Rows     []batch.Row
 	// RowResults is what came by now of the rows, by ObjectID; nil = the rows say it all.
 	RowResults map[int64]string
-	Filter     bulk.RowQuery
+	Filter     batch.RowQuery
 	More       bool // there are rows behind the last one
 }
 
 // BatchProgressData is what is kept current while a batch runs.
 type BatchProgressData struct {
-	*bulk.Batch
-	Causes []bulk.Cause
+	*batch.Batch
+	Causes []batch.Cause
 	Now    int64
 }
 
@@ -87,30 +85,30 @@ func BatchPage(p *ui.Page, d BatchData) templ.Component {
 			ui.IDFact(text.Text{}, b.No(), "").Whole(),
 			ui.TextFact(text.Text{}, "", wording.Actor(p, b.MadeBy)),
 			ui.TimeFact(text.Text{}, &b.MadeAt),
-			ui.TimeFact(tBatchUntil, &b.ExpiresAt).If(b.State == bulk.Planned && b.ExpiresAt > 0),
+			ui.TimeFact(tBatchUntil, &b.ExpiresAt).If(b.State == batch.Planned && b.ExpiresAt > 0),
 			ui.LinkFact(text.Text{}, p.T(tBatchApproval), link.Approval(b.ApprovalID)).If(b.ApprovalID != 0),
 		},
 		Main: []templ.Component{BatchProgress(p, d.Progress), batchPlan(p, d)},
 		Side: []templ.Component{
 			ui.If(notice != "", ui.Notice(p, kind, notice)),
 			ui.If(d.startable(p), batchStart(p, d)),
-			ui.If(d.May && (b.State == bulk.Running || b.State == bulk.Paused), batchControl(p, d)),
+			ui.If(d.May && (b.State == batch.Running || b.State == batch.Paused), batchControl(p, d)),
 		},
 		Foot: []templ.Component{batchRows(p, d)},
 	})
 }
 
 // typedName is the field in which an amount is typed.
-func typedName(s report.Sum) string { return bulk.AmountField + s.Currency }
+func typedName(s report.Sum) string { return batch.AmountField + s.Currency }
 
-func batchLink(b *bulk.Batch, part string) templ.SafeURL {
+func batchLink(b *batch.Batch, part string) templ.SafeURL {
 	return templ.URL("/batches/" + b.No() + part)
 }
 
 // startable reports whether the form to start is shown.
 func (d BatchData) startable(p *ui.Page) bool {
 	b := d.Progress.Batch
-	return d.Mine && d.May && b.State == bulk.Planned && b.ToDo > 0 && p.Now.UnixMicro() < b.ExpiresAt
+	return d.Mine && d.May && b.State == batch.Planned && b.ToDo > 0 && p.Now.UnixMicro() < b.ExpiresAt
 }
 
 // begun says whether the batch was started.
@@ -156,32 +154,32 @@ func (d BatchData) rowsLink(state, cause string, after int64, format string) tem
 }
 
 // rowStates are the filters of the rows.
-var rowStates = append([]string{""}, bulk.RowMoves.Words()...)
+var rowStates = append([]string{""}, batch.RowMoves.Words()...)
 
 func rowStateText(p *ui.Page, state string) string {
 	if state == "" {
 		return p.T(text.All)
 	}
-	return p.T(ui.Look(batchRowStates, bulk.RowState(state)).Label)
+	return p.T(ui.Look(batchRowStates, batch.RowState(state)).Label)
 }
 
 // end is what happened to a row: what came of it by now, what it waits for, or why it was left alone.
-func (d BatchData) end(r bulk.Row) ui.State {
-	planned, result := r.State == bulk.RowWaiting && !d.Progress.begun(), d.RowResults[r.ObjectID]
+func (d BatchData) end(r batch.Row) ui.State {
+	planned, result := r.State == batch.RowWaiting && !d.Progress.begun(), d.RowResults[r.ObjectID]
 	switch {
-	case r.Cause == bulk.MerchantBreaker && (planned || r.State == bulk.RowDone && result == notify.ResultWaiting):
+	case r.Cause == batch.MerchantBreaker && (planned || r.State == batch.RowDone && result == notify.ResultWaiting):
 		return ui.Look(batchEnds, string(act.Waits))
-	case planned, r.State == bulk.RowSkipped:
+	case planned, r.State == batch.RowSkipped:
 		return ui.Look(batchEnds, r.Outcome)
-	case r.State == bulk.RowDone && result != "":
+	case r.State == batch.RowDone && result != "":
 		return ui.Look(batchEnds, result)
 	}
 	return ui.Look(batchRowStates, r.State)
 }
 
 // cause is why a row ended so; a breaker is none any more once the merchant was notified, or refused.
-func (d BatchData) cause(r bulk.Row) string {
-	if result := d.RowResults[r.ObjectID]; r.Cause == bulk.MerchantBreaker && r.State == bulk.RowDone && result != notify.ResultWaiting {
+func (d BatchData) cause(r batch.Row) string {
+	if result := d.RowResults[r.ObjectID]; r.Cause == batch.MerchantBreaker && r.State == batch.RowDone && result != notify.ResultWaiting {
 		return ""
 	}
 	return r.Cause
@@ -202,20 +200,20 @@ func causeText(p *ui.Page, cause string) string {
 func (d BatchData) noticeOf(p *ui.Page) (kind, words string) {
 	b := d.Progress.Batch
 	switch {
-	case b.State == bulk.Stopped:
+	case b.State == batch.Stopped:
 		return "bad", p.T(tBatchStopped, causeText(p, b.StoppedBecause), ui.Count(b.ToDo-b.Ended()))
-	case b.State == bulk.Done && d.Results != nil && b.ToDo <= bulk.MaxResults:
+	case b.State == batch.Done && d.Results != nil && b.ToDo <= batch.MaxResults:
 		n := func(of string) string { return ui.Count(d.Results.Count(of)) }
 		kind = "ok"
 		if d.Results.Count(notify.ResultRefused, notify.ResultWaiting) > 0 {
 			kind = "warn"
 		}
 		return kind, p.T(tBatchResult, n(notify.ResultNotified), n(notify.ResultRefused), n(notify.ResultWaiting))
-	case b.State == bulk.Done:
+	case b.State == batch.Done:
 		return "ok", p.T(tBatchDone)
-	case b.State == bulk.Waiting:
+	case b.State == batch.Waiting:
 		return "warn", p.T(tBatchWaits)
-	case b.State != bulk.Planned:
+	case b.State != batch.Planned:
 		return "", ""
 	case b.ToDo == 0:
 		return "warn", p.T(tBatchEmpty)
@@ -227,7 +225,7 @@ func (d BatchData) noticeOf(p *ui.Page) (kind, words string) {
 	return "", ""
 }
 
-type batchRow = bulk.Row
+type batchRow = batch.Row
 
 // BatchRowColumns are those of the rows of a batch.
 var BatchRowColumns = []ui.Column[batchRow]{
@@ -259,17 +257,17 @@ func (d BatchData) table(p *ui.Page) ui.List {
 	return ui.Rowed(p, columns, d.Rows)
 }
 
-func actionTitle(p *ui.Page, b *bulk.Batch) string { return p.T(wording.BatchActions[b.Action][0]) }
+func actionTitle(p *ui.Page, b *batch.Batch) string { return p.T(wording.BatchActions[b.Action][0]) }
 
-func actionButton(p *ui.Page, b *bulk.Batch) string {
+func actionButton(p *ui.Page, b *batch.Batch) string {
 	return p.T(wording.BatchActions[b.Action][1], ui.Count(b.ToDo))
 }
 
 var batchRowStates = map[string]ui.State{
-	string(bulk.RowWaiting): {Kind: "idle", Icon: "clock", Label: text.Text{ZH: "未执行", EN: "Not processed"}},
-	string(bulk.RowDone):    {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已执行", EN: "Done"}},
-	string(bulk.RowSkipped): {Kind: "idle", Icon: "ban", Label: text.Text{ZH: "已跳过", EN: "Skipped"}},
-	string(bulk.RowFailed):  {Kind: "bad", Icon: "x", Label: text.Text{ZH: "失败", EN: "Failed"}},
+	string(batch.RowWaiting): {Kind: "idle", Icon: "clock", Label: text.Text{ZH: "未执行", EN: "Not processed"}},
+	string(batch.RowDone):    {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已执行", EN: "Done"}},
+	string(batch.RowSkipped): {Kind: "idle", Icon: "ban", Label: text.Text{ZH: "已跳过", EN: "Skipped"}},
+	string(batch.RowFailed):  {Kind: "bad", Icon: "x", Label: text.Text{ZH: "失败", EN: "Failed"}},
 }
 
 // prospects are the planned outcomes, as they are shown.
@@ -297,17 +295,17 @@ var batchEnds = map[string]ui.State{
 // batchCauses are why a batch stopped, and the causes of its rows that compensations do not
 // have.
 var batchCauses = map[string]text.Text{
-	bulk.ByPerson:        {ZH: "人工停止", EN: "stopped by an operator"},
-	bulk.ByDrift:         {ZH: "金额与预检相差超过 1%", EN: "the amount differs from the dry run by more than 1 %"},
-	bulk.ByBreaker:       {ZH: "渠道已熔断", EN: "the supplier's breaker is open"},
-	bulk.ByRejection:     {ZH: "未通过复核", EN: "it was not approved"},
-	bulk.MerchantBreaker: {ZH: "商户已熔断，恢复后发出", EN: "Waits for the merchant's breaker"},
-	"gone":               {ZH: "记录已清理", EN: "No longer stored"},
-	"paid":               {ZH: "渠道：已支付", EN: "Supplier: paid"},
-	"paying":             {ZH: "渠道：支付中", EN: "Supplier: paying"},
-	"failed":             {ZH: "渠道：支付失败", EN: "Supplier: failed"},
-	"closed":             {ZH: "渠道：已关闭", EN: "Supplier: closed"},
-	"not_found":          {ZH: "渠道：查无此单", EN: "Supplier: not found"},
+	batch.ByPerson:        {ZH: "人工停止", EN: "stopped by an operator"},
+	batch.ByDrift:         {ZH: "金额与预检相差超过 1%", EN: "the amount differs from the dry run by more than 1 %"},
+	batch.ByBreaker:       {ZH: "渠道已熔断", EN: "the supplier's breaker is open"},
+	batch.ByRejection:     {ZH: "未通过复核", EN: "it was not approved"},
+	batch.MerchantBreaker: {ZH: "商户已熔断，恢复后发出", EN: "Waits for the merchant's breaker"},
+	"gone":                {ZH: "记录已清理", EN: "No longer stored"},
+	"paid":                {ZH: "渠道：已支付", EN: "Supplier: paid"},
+	"paying":              {ZH: "渠道：支付中", EN: "Supplier: paying"},
+	"failed":              {ZH: "渠道：支付失败", EN: "Supplier: failed"},
+	"closed":              {ZH: "渠道：已关闭", EN: "Supplier: closed"},
+	"not_found":           {ZH: "渠道：查无此单", EN: "Supplier: not found"},
 }
 
 // Texts of these pages.

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/sheet"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/internal/report"
@@ -87,7 +87,7 @@ func sumsOf(all []report.Sum) []sumView {
 	return views
 }
 
-func (s *handlers) viewBatch(ctx context.Context, b *bulk.Batch) (batchView, error) {
+func (s *handlers) viewBatch(ctx context.Context, b *batch.Batch) (batchView, error) {
 	v := batchView{
 		ID: b.No(), Action: b.Action, Object: b.Object, State: string(b.State), MadeBy: b.MadeBy, MadeAt: notify.Stamp(b.MadeAt),
 		ExpiresAt: notify.Stamp(b.ExpiresAt),
@@ -128,7 +128,7 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.Batches.Plan(ctx, bulk.Proposal{
+	b, err := s.Batches.Plan(ctx, batch.Proposal{
 		Action: wish.Action, Object: found.Object, By: s.Actor(c), Filter: found.Address,
 		IDs: found.IDs,
 	})
@@ -138,7 +138,7 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 	return s.answerBatch(c, b, http.StatusCreated)
 }
 
-func (s *handlers) answerBatch(c *fiber.Ctx, b *bulk.Batch, status int) error {
+func (s *handlers) answerBatch(c *fiber.Ctx, b *batch.Batch, status int) error {
 	v, err := s.viewBatch(c.UserContext(), b)
 	if err != nil {
 		return err
@@ -147,12 +147,12 @@ func (s *handlers) answerBatch(c *fiber.Ctx, b *bulk.Batch, status int) error {
 }
 
 // batchOf returns the batch in the path.
-func (s *handlers) batchOf(c *fiber.Ctx) (*bulk.Batch, error) {
-	id, ok := bulk.ParseNo(c.Params("id"))
+func (s *handlers) batchOf(c *fiber.Ctx) (*batch.Batch, error) {
+	id, ok := batch.ParseNo(c.Params("id"))
 	if !ok {
 		return nil, act.ErrNotFound
 	}
-	return bulk.Find(c.UserContext(), s.DB, id)
+	return batch.Find(c.UserContext(), s.DB, id)
 }
 
 func (s *handlers) showBatch(status int) fiber.Handler {
@@ -168,7 +168,7 @@ func (s *handlers) showBatch(status int) fiber.Handler {
 func (s *handlers) listBatches(c *fiber.Ctx) error {
 	r := requestOf[paging](c)
 	limit := int(r.Limit)
-	rows, err := bulk.List(c.UserContext(), s.DB.Read, r.Cursor, limit+1)
+	rows, err := batch.List(c.UserContext(), s.DB.Read, r.Cursor, limit+1)
 	if err != nil {
 		return err
 	}
@@ -195,11 +195,11 @@ type startRequest struct {
 // startBatch is the route that starts a batch (202), or proposes to if it needs a second person (201).
 func (s *handlers) startBatch() web.Route {
 	return s.onAct(web.ActRoute{
-		Path: batchesPath + "/:id/start", Kind: bulk.StartAct, Ref: s.batchRef, Request: startRequest{}, Read: s.readStart,
+		Path: batchesPath + "/:id/start", Kind: batch.StartAct, Ref: s.batchRef, Request: startRequest{}, Read: s.readStart,
 		Answer: web.OneOf{batchView{}, proposedView{}},
 		Run: func(ctx context.Context, call act.Call) (act.Outcome, error) {
 			out, err := s.Batches.Change(ctx, call)
-			if field, ok := errors.AsType[*act.FieldError](err); ok && strings.HasPrefix(field.Field, bulk.AmountField) {
+			if field, ok := errors.AsType[*act.FieldError](err); ok && strings.HasPrefix(field.Field, batch.AmountField) {
 				err = &act.FieldError{Field: "amount", Problem: field.Problem}
 			}
 			return out, err
@@ -228,12 +228,12 @@ func (s *handlers) readStart(c *fiber.Ctx, call *act.Call) error {
 		return err
 	}
 	call.Reason = r.Reason
-	call.Params, err = json.Marshal(bulk.StartParams{Amounts: typed})
+	call.Params, err = json.Marshal(batch.StartParams{Amounts: typed})
 	return err
 }
 
 // typedAmounts reads the typed amounts by currency.
-func typedAmounts(raw json.RawMessage, b *bulk.Batch) (by map[string]string, err error) {
+func typedAmounts(raw json.RawMessage, b *batch.Batch) (by map[string]string, err error) {
 	if raw == nil || json.Unmarshal(raw, &by) == nil {
 		return by, nil
 	}
@@ -279,12 +279,12 @@ type rowView struct {
 	At       *string `json:"at"`
 }
 
-func viewRow(r bulk.Row) rowView {
+func viewRow(r batch.Row) rowView {
 	v := rowView{
 		Number: r.Number, Object: r.Object, ObjectID: strconv.FormatInt(r.ObjectID, 10), OrderNo: orNull(r.OrderNo), Outcome: r.Outcome,
 		Cause: orNull(r.Cause), Currency: orNull(r.Currency), At: notify.StampOr(r.At),
 	}
-	if r.State != bulk.RowWaiting {
+	if r.State != batch.RowWaiting {
 		v.Result = orNull(string(r.State))
 	}
 	if r.Currency != "" {
@@ -306,7 +306,7 @@ func (rowsQuery) choices() map[string][]string {
 	for i, o := range outcomeWords {
 		words[i] = o.word
 	}
-	return map[string][]string{"outcome": words, "result": bulk.RowMoves.Words()}
+	return map[string][]string{"outcome": words, "result": batch.RowMoves.Words()}
 }
 
 func (s *handlers) batchRows(c *fiber.Ctx) error {
@@ -315,11 +315,11 @@ func (s *handlers) batchRows(c *fiber.Ctx) error {
 		return err
 	}
 	r := requestOf[rowsQuery](c)
-	q := bulk.RowQuery{Outcome: r.Outcome, State: r.Result, Cause: r.Cause, After: r.Cursor, Limit: int(r.Limit)}
+	q := batch.RowQuery{Outcome: r.Outcome, State: r.Result, Cause: r.Cause, After: r.Cursor, Limit: int(r.Limit)}
 	if r.Format == "csv" {
 		return s.exportRows(c, b, q)
 	}
-	rows, more, err := bulk.Rows(c.UserContext(), s.DB.Read, b.ID, q)
+	rows, more, err := batch.Rows(c.UserContext(), s.DB.Read, b.ID, q)
 	if err != nil {
 		return err
 	}
@@ -331,7 +331,7 @@ func (s *handlers) batchRows(c *fiber.Ctx) error {
 }
 
 // exportRows streams the rows as CSV. The first row says which, when and for whom.
-func (s *handlers) exportRows(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) error {
+func (s *handlers) exportRows(c *fiber.Ctx, b *batch.Batch, q batch.RowQuery) error {
 	by := s.Actor(c).Name
 	text := func(p *string) string {
 		if p == nil {
@@ -350,7 +350,7 @@ func (s *handlers) exportRows(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) erro
 			notify.Stamp(s.DB.Now()) + " · " + by,
 		Heads: heads,
 		Each: func(write func([]string) error) error {
-			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, func(r bulk.Row) error { // the request has ended by then
+			return batch.EachRow(context.Background(), s.DB.Read, b.ID, q, func(r batch.Row) error { // the request has ended by then
 				v := viewRow(r)
 				amount := ""
 				if v.Amount != nil {

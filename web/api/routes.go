@@ -9,8 +9,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/orderquery"
@@ -39,7 +39,7 @@ func Routes(server *web.Server) []web.Route {
 	do := func(path, kind string, ref func(*fiber.Ctx) (act.Ref, error), then func(*fiber.Ctx, web.Acted) error, answer any) web.Route {
 		return s.onAct(web.ActRoute{Path: path, Kind: kind, Ref: ref, Then: then, Answer: answer})
 	}
-	ofBatches := s.Acts.Kind(bulk.StartAct)
+	ofBatches := s.Acts.Kind(batch.StartAct)
 	const orders = "/api/v1/orders"
 	table := slices.Concat(s.approvalRoutes(), s.proposalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(),
 		s.notificationRoutes(),
@@ -83,10 +83,10 @@ func Routes(server *web.Server) []web.Route {
 			reads(batchesPath+"/:id", access.ViewCompensations, s.showBatch(http.StatusOK), nil, batchView{}),
 			reads(batchesPath+"/:id/rows", access.ViewCompensations, s.batchRows, rowsQuery{}, page[rowView]{}),
 			s.startBatch(),
-			s.onBatch("pause", bulk.PauseAct),
-			s.onBatch("resume", bulk.ResumeAct),
-			s.onBatch("stop", bulk.StopAct),
-			s.onBatch("rate", bulk.RateAct),
+			s.onBatch("pause", batch.PauseAct),
+			s.onBatch("resume", batch.ResumeAct),
+			s.onBatch("stop", batch.StopAct),
+			s.onBatch("rate", batch.RateAct),
 			reads(monitoringPath+"realtime", access.ViewNotifications, s.realtime, nil, realtimeView{}),
 			reads(monitoringPath+"merchants", access.ViewNotifications, s.merchantStatuses, merchantQuery{}, page[merchantView]{}),
 			reads(monitoringPath+"logs", access.ViewNotifications, s.attemptLog, logQuery{}, page[attemptView]{}),

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/console"
 	"backstop/views/ui"
 	"backstop/views/work"
@@ -77,8 +77,8 @@ func (s *handlers) sendApproval(c *fiber.Ctx, status int, refused text.Text) err
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err
 	}
-	if no, ok := bulk.ParseNo(a.ObjectID); ok && a.Object == bulk.Object {
-		b, err := bulk.Find(c.UserContext(), s.DB.Read, no)
+	if no, ok := batch.ParseNo(a.ObjectID); ok && a.Object == batch.Object {
+		b, err := batch.Find(c.UserContext(), s.DB.Read, no)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/sheet"
 	"backstop/internal/base/text"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/console"
 	"backstop/internal/list"
 	"backstop/views/ui"
@@ -53,32 +53,32 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 		}
 	}
 	ctx := c.UserContext()
-	ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), bulk.MaxRows)
+	ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), batch.MaxRows)
 	if err != nil {
 		return slow(ctx, err)
 	}
-	b, err := s.Batches.Plan(ctx, bulk.Proposal{Action: c.Params("action"), Object: object, By: s.Actor(c), Filter: filter, IDs: ids})
+	b, err := s.Batches.Plan(ctx, batch.Proposal{Action: c.Params("action"), Object: object, By: s.Actor(c), Filter: filter, IDs: ids})
 	if err != nil {
 		return slow(ctx, err)
 	}
 	return c.Redirect(batchPath(b), http.StatusSeeOther)
 }
 
-func batchPath(b *bulk.Batch) string { return "/batches/" + b.No() }
+func batchPath(b *batch.Batch) string { return "/batches/" + b.No() }
 
-func (s *handlers) batches() listPage[bulk.Batch] {
-	return listPage[bulk.Batch]{
+func (s *handlers) batches() listPage[batch.Batch] {
+	return listPage[batch.Batch]{
 		spec: console.BatchesList, always: true, read: s.Console.Batches, columns: work.BatchColumns,
 	}
 }
 
 // batchOf returns the batch in the path.
-func (s *handlers) batchOf(c *fiber.Ctx) (*bulk.Batch, error) {
-	id, ok := bulk.ParseNo(c.Params("batch"))
+func (s *handlers) batchOf(c *fiber.Ctx) (*batch.Batch, error) {
+	id, ok := batch.ParseNo(c.Params("batch"))
 	if !ok {
 		return nil, act.ErrNotFound
 	}
-	return bulk.Find(c.UserContext(), s.DB.Read, id)
+	return batch.Find(c.UserContext(), s.DB.Read, id)
 }
 
 func (s *handlers) batchPage(c *fiber.Ctx) error {
@@ -102,7 +102,7 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 	}
 	d.Typed, d.Second, d.Key = s.Batches.Typed(b), s.Batches.NeedsSecond(b), act.NewKey()
 	d.Mine, d.May, d.Filter = b.MadeBy == by.Name, s.Batches.MayRun(by, b), q
-	if d.Rows, d.More, err = bulk.Rows(ctx, s.DB.Read, b.ID, q); err != nil {
+	if d.Rows, d.More, err = batch.Rows(ctx, s.DB.Read, b.ID, q); err != nil {
 		return err
 	}
 	if d.RowResults, err = s.Batches.ResultsOf(ctx, b, d.Rows); err != nil {
@@ -113,7 +113,7 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 
 // planOf returns what a batch would do, and what came of it: on its own page, and on that of its
 // approval.
-func (s *handlers) planOf(ctx context.Context, b *bulk.Batch) (d work.BatchData, err error) {
+func (s *handlers) planOf(ctx context.Context, b *batch.Batch) (d work.BatchData, err error) {
 	if d.Progress, err = s.progressOf(ctx, b); err != nil {
 		return d, err
 	}
@@ -125,10 +125,10 @@ func (s *handlers) planOf(ctx context.Context, b *bulk.Batch) (d work.BatchData,
 }
 
 // rowQuery reads which rows of a batch to show.
-func rowQuery(c *fiber.Ctx) (bulk.RowQuery, error) {
+func rowQuery(c *fiber.Ctx) (batch.RowQuery, error) {
 	f := web.ReadFilter(c)
-	q := bulk.RowQuery{
-		State: f.OneOf("state", bulk.RowMoves.Words()), Outcome: f.Text("outcome"), Cause: f.Text("cause"),
+	q := batch.RowQuery{
+		State: f.OneOf("state", batch.RowMoves.Words()), Outcome: f.Text("outcome"), Cause: f.Text("cause"),
 		Limit: list.PageSize,
 	}
 	if text := f.Text("after"); text != "" {
@@ -140,7 +140,7 @@ func rowQuery(c *fiber.Ctx) (bulk.RowQuery, error) {
 	return q, f.Err
 }
 
-func (s *handlers) progressOf(ctx context.Context, b *bulk.Batch) (work.BatchProgressData, error) {
+func (s *handlers) progressOf(ctx context.Context, b *batch.Batch) (work.BatchProgressData, error) {
 	causes, err := b.Causes(ctx, s.DB.Read)
 	return work.BatchProgressData{Batch: b, Causes: causes, Now: s.DB.Now()}, err
 }
@@ -152,8 +152,8 @@ func (s *handlers) batchTopic() topic {
 	return topic{
 		Name: batchTopic, Every: time.Second, Ranged: true, Asked: true,
 		Read: func(ctx context.Context, no string) (drawing, error) {
-			id, _ := bulk.ParseNo(no)
-			b, err := bulk.Find(ctx, s.DB.Read, id)
+			id, _ := batch.ParseNo(no)
+			b, err := batch.Find(ctx, s.DB.Read, id)
 			if err != nil {
 				return nil, err
 			}
@@ -179,7 +179,7 @@ func (s *handlers) onBatch(path, kind string, read func(*fiber.Ctx, *act.Call) e
 
 // readTyped reads the sums that were typed.
 func readTyped(c *fiber.Ctx, call *act.Call) (err error) {
-	call.Params, err = json.Marshal(bulk.StartParams{Amounts: typedSums(c)})
+	call.Params, err = json.Marshal(batch.StartParams{Amounts: typedSums(c)})
 	return err
 }
 
@@ -187,7 +187,7 @@ func readTyped(c *fiber.Ctx, call *act.Call) (err error) {
 func typedSums(c *fiber.Ctx) map[string]string {
 	typed := map[string]string{}
 	c.Request().PostArgs().VisitAll(func(name, value []byte) {
-		if currency, ok := strings.CutPrefix(string(name), bulk.AmountField); ok {
+		if currency, ok := strings.CutPrefix(string(name), batch.AmountField); ok {
 			typed[currency] = string(value)
 		}
 	})
@@ -195,13 +195,13 @@ func typedSums(c *fiber.Ctx) map[string]string {
 }
 
 // exportBatch streams the rows of a batch as a file.
-func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery, format sheet.Format) error {
+func (s *handlers) exportBatch(c *fiber.Ctx, b *batch.Batch, q batch.RowQuery, format sheet.Format) error {
 	p := s.Page(c)
-	return exportEach(s, c, exported[bulk.Row]{
+	return exportEach(s, c, exported[batch.Row]{
 		format: format,
 		name:   b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: work.BatchRowColumns,
-		each: func(fn func(bulk.Row) error) error {
-			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request has ended by then
+		each: func(fn func(batch.Row) error) error {
+			return batch.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request has ended by then
 		},
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/waittest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/sweep"
 	"backstop/web/webtest"
 
@@ -80,7 +80,7 @@ func TestABatchIsWatchedAndPausedInABrowser(t *testing.T) {
 		var path string
 		do(tabTo(`button[name="pick"][value="all"]`), chromedp.KeyEvent(kb.Enter),
 			becomes(`location.pathname.startsWith("/batches/bat_") && `+whole), chromedp.Evaluate(`location.pathname`, &path))
-		id, _ := bulk.ParseNo(strings.TrimPrefix(path, "/batches/"))
+		id, _ := batch.ParseNo(strings.TrimPrefix(path, "/batches/"))
 		change(t, h.DB, "UPDATE batches SET rate = ? WHERE id = ?", rate, id)
 		fine(name + "-planned")
 		do(tabTo("#run-reason"), chromedp.KeyEvent("their server is back"), tabTo("#amount_CNY"),
@@ -100,7 +100,7 @@ func TestABatchIsWatchedAndPausedInABrowser(t *testing.T) {
 		paused := h.found(t, id)
 		waittest.Stays(t, "no row is begun", time.Second, func() bool { return h.found(t, id).Ended() == paused.Ended() })
 		do(chromedp.Text("#batch-progress strong", &after))
-		if now := h.found(t, id); now.State != bulk.Paused || now.Ended() != paused.Ended() || now.Ended() == size ||
+		if now := h.found(t, id); now.State != batch.Paused || now.Ended() != paused.Ended() || now.Ended() == size ||
 			!strings.Contains(after, strconv.FormatInt(now.Ended(), 10)) {
 			t.Errorf("%s: paused at %d, now %d, the page says %q", look.language, paused.Ended(), now.Ended(), after)
 		}

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/waittest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/web/console/live"
 	"backstop/web/console/live/livetest"
 )
@@ -22,7 +22,7 @@ import (
 func (h *harness) batch(t *testing.T, cookie string, rate int) (path string, id int64) {
 	t.Helper()
 	path = h.Post(t, cookie, "/batches/plan/notifications/resend?status=exhausted", "pick", "all").Header.Get("Location")
-	id, ok := bulk.ParseNo(strings.TrimPrefix(path, "/batches/"))
+	id, ok := batch.ParseNo(strings.TrimPrefix(path, "/batches/"))
 	if !ok {
 		t.Fatalf("planned: %q", path)
 	}
@@ -39,9 +39,9 @@ func (h *harness) onBatch(t *testing.T, cookie, path, what string, fields ...str
 	}
 }
 
-func (h *harness) found(t *testing.T, id int64) *bulk.Batch {
+func (h *harness) found(t *testing.T, id int64) *batch.Batch {
 	t.Helper()
-	b, err := bulk.Find(t.Context(), h.DB, id)
+	b, err := batch.Find(t.Context(), h.DB, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 	// For two seconds: three more steps, if it ran.
 	waittest.Stays(t, "nothing is begun after the pause", 2*time.Second, func() bool {
 		now := h.found(t, id)
-		return now.State == bulk.Paused && now.Ended() == paused.Ended()
+		return now.State == batch.Paused && now.Ended() == paused.Ended()
 	})
 
 	// One goes away: the frames of the other go on.
@@ -144,7 +144,7 @@ func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
 	stopped := h.found(t, id)
 	page := h.Page(t, ops, path+"?lang=en").Body
 	if left := fmt.Sprintf("%d rows were not processed", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 ||
-		stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by an operator") {
+		stopped.StoppedBecause != batch.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by an operator") {
 		t.Errorf("%d of 60 were begun, and the page lacks %q", stopped.Ended(), left)
 	}
 	if got := h.Post(t, ops, path+"/resume", "form_key", act.NewKey(), "reason",

@@ -16,7 +16,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/list"
@@ -196,11 +196,11 @@ func (h *harness) details(t *testing.T) []namedPage {
 		}
 		return n
 	}
-	ids, err := list.Query{Spec: console.DeliveryList, Scope: list.All()}.IDs(t.Context(), h.DB, list.Slice{}, h.DB.NewID(), bulk.MaxRows)
+	ids, err := list.Query{Spec: console.DeliveryList, Scope: list.All()}.IDs(t.Context(), h.DB, list.Slice{}, h.DB.NewID(), batch.MaxRows)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := h.Batches.Plan(t.Context(), bulk.Proposal{
+	plan, err := h.Batches.Plan(t.Context(), batch.Proposal{
 		Action: "resend", Object: "delivery", By: act.Actor{Name: "operator:wang.min", Roles: access.Ops}, Filter: "/notifications",
 		IDs: ids,
 	})

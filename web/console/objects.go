@@ -12,7 +12,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/console"
 	"backstop/views/panel"
 	"backstop/views/ui"
@@ -39,7 +39,7 @@ type object struct {
 func newObjects() []*object {
 	exceptionOf := func(no string) (int64, error) { return strconv.ParseInt(no, 10, 64) }
 	batchOf := func(no string) (int64, error) {
-		id, ok := bulk.ParseNo(no)
+		id, ok := batch.ParseNo(no)
 		if !ok {
 			return 0, act.ErrNotFound
 		}

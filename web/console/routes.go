@@ -12,8 +12,8 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
@@ -171,13 +171,13 @@ func (s *handlers) routes() []web.Route {
 		page("/sweeps/_runs", access.ViewSweeps, s.sweepRuns, web.Menu{}),
 		do("/sweeps/run", sweep.RunAct, nil, onPage("/sweeps")),
 		page("/batches", access.ViewCompensations, serve(s, s.batches()), shown("layers", text.Batches)),
-		post("/batches/plan/:list/:action", s.Acts.Kind(bulk.StartAct).Permission, s.planBatch),
+		post("/batches/plan/:list/:action", s.Acts.Kind(batch.StartAct).Permission, s.planBatch),
 		page("/batches/:batch", access.ViewCompensations, s.batchPage, web.Menu{}),
-		s.onBatch("/batches/:batch/start", bulk.StartAct, readTyped),
-		s.onBatch("/batches/:batch/pause", bulk.PauseAct, nil),
-		s.onBatch("/batches/:batch/resume", bulk.ResumeAct, nil),
-		s.onBatch("/batches/:batch/stop", bulk.StopAct, nil),
-		s.onBatch("/batches/:batch/rate", bulk.RateAct, nil),
+		s.onBatch("/batches/:batch/start", batch.StartAct, readTyped),
+		s.onBatch("/batches/:batch/pause", batch.PauseAct, nil),
+		s.onBatch("/batches/:batch/resume", batch.ResumeAct, nil),
+		s.onBatch("/batches/:batch/stop", batch.StopAct, nil),
+		s.onBatch("/batches/:batch/rate", batch.RateAct, nil),
 		page("/merchants", access.ViewNotifications, serve(s, s.merchants()), shown("store", text.Merchants)),
 		page("/merchants/:merchant", access.ViewNotifications, s.merchantPage, web.Menu{}),
 		page("/merchants/:merchant/statement", access.ViewOrders, s.statementPage, web.Menu{}),

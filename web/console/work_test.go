@@ -21,7 +21,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/waittest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/console"
 	"backstop/internal/decision"
 	"backstop/internal/exception"
@@ -121,10 +121,10 @@ func TestOneNotificationShowsEachAttempt(t *testing.T) {
 // over waits until a batch has ended.
 func (h *harness) over(t *testing.T, path string) {
 	t.Helper()
-	id, ok := bulk.ParseNo(strings.TrimPrefix(path, "/batches/"))
+	id, ok := batch.ParseNo(strings.TrimPrefix(path, "/batches/"))
 	if !ok || !waittest.Within(20*time.Second, func() bool {
-		b, err := bulk.Find(t.Context(), h.DB, id)
-		return err != nil || b.State != bulk.Running
+		b, err := batch.Find(t.Context(), h.DB, id)
+		return err != nil || b.State != batch.Running
 	}) {
 		t.Error("the batch does not end")
 	}

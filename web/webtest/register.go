@@ -13,8 +13,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
 	"backstop/internal/base/queue"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
@@ -58,11 +58,11 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		Nudge: func(n []queue.Nudge) { h.Nudge(n) },
 	}
 	asking := h.asking(o)
-	var runner *bulk.Runner
-	o.Batches = bulk.New(bulk.Options{
-		DB: o.DB, Audit: o.Audit, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) }, Log: o.Log,
+	var runner *batch.Runner
+	o.Batches = batch.New(batch.Options{
+		DB: o.DB, Audit: o.Audit, Rules: o.Settings.Rules, Rate: batch.MaxRate, Nudge: func(id int64) { runner.Offer(id) }, Log: o.Log,
 	})
-	runner = bulk.NewRunner(o.Batches)
+	runner = batch.NewRunner(o.Batches)
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
 	t.Cleanup(nudger.Close)

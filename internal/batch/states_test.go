@@ -1,15 +1,15 @@
-package bulk_test
+package batch_test
 
 import (
 	"testing"
 
 	"backstop/internal/base/moves/movestest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 )
 
 func TestEveryMoveOfABatchIsAsTheRulesSay(t *testing.T) {
 	t.Parallel()
-	movestest.Check(t, bulk.Moves, `
+	movestest.Check(t, batch.Moves, `
           planned waiting running paused stopped done
 planned   .       x       x       .      .       .
 waiting   .       .       x       .      x       .
@@ -22,7 +22,7 @@ done      .       .       .       .      .       .
 
 func TestEveryMoveOfARowIsAsTheRulesSay(t *testing.T) {
 	t.Parallel()
-	movestest.Check(t, bulk.RowMoves, `
+	movestest.Check(t, batch.RowMoves, `
           waiting done skipped failed
 waiting   .       x    x       x
 done      .       .    .       .

@@ -1,16 +1,16 @@
-package bulk_test
+package batch_test
 
 import (
 	"testing"
 
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/notify"
 )
 
 // A plan of 100,000 rows, and 10,000 resends. Run with -benchtime 1x.
 func BenchmarkPlan(b *testing.B) {
-	const rows = bulk.MaxRows
+	const rows = batch.MaxRows
 	d := dbtest.Default(b)
 	k := open(b, d)
 	for range rows / 1000 {
@@ -40,7 +40,7 @@ func BenchmarkResend(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		if err := k.RunNow(b.Context(), p.ID); err != nil || k.find(p.ID).State != bulk.Done {
+		if err := k.RunNow(b.Context(), p.ID); err != nil || k.find(p.ID).State != batch.Done {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package bulk_test
+package batch_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"
@@ -66,7 +66,7 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 		if err := k.start(p, li); err != nil {
 			t.Fatal(err)
 		}
-		for k.find(p.ID).State == bulk.Running {
+		for k.find(p.ID).State == batch.Running {
 			if !survive(t, func() error { _, err := k.StepNow(t.Context(), p.ID, 500); return err }) {
 				continue
 			}
@@ -74,7 +74,7 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 			if x := k.find(p.ID); x.LeaseOwner == 0 || x.Ended() != x.ProcessedTo || x.Ended() != int64(steps-died)*500 {
 				t.Fatalf("after crash %d: %+v", died, x)
 			}
-			if n, err := bulk.ReleaseLeases(t.Context(), d, []int64{d.Boot()}); n != 1 ||
+			if n, err := batch.ReleaseLeases(t.Context(), d, []int64{d.Boot()}); n != 1 ||
 				err != nil { // as the next process does at its start
 				t.Fatalf("%d leases are released, %v", n, err)
 			}
@@ -84,7 +84,7 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 		}
 		end := k.find(p.ID)
 		sums := end.Result.Sums(done)
-		if end.State != bulk.Done || len(sums) != 1 || sums[0].Orders != all || sums[0].Minor != all*100 || end.Steps != all/500 {
+		if end.State != batch.Done || len(sums) != 1 || sums[0].Orders != all || sums[0].Minor != all*100 || end.Steps != all/500 {
 			t.Errorf("%s with %v after %d steps", end.State, end.Result, end.Steps)
 		}
 		if twice, lost := k.wrong(all); twice != 0 || lost != 0 {
@@ -137,9 +137,9 @@ func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
 // naive does one step in two transactions; more = there are rows left.
 func (k *desk) naive(id int64, endsFirst bool, step *int) (more bool, err error) {
 	ctx, kind := k.Context(), k.resending(k.db)
-	var rows []bulk.Row
+	var rows []batch.Row
 	if err := k.db.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.state = ?",
-		bulk.RowWaiting).OrderExpr("br.number").Limit(500).Scan(ctx); err != nil || len(rows) == 0 {
+		batch.RowWaiting).OrderExpr("br.number").Limit(500).Scan(ctx); err != nil || len(rows) == 0 {
 		return false, err
 	}
 	refs, numbers := make([]act.Ref, len(rows)), make([]int64, len(rows))

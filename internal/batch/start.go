@@ -1,4 +1,4 @@
-package bulk
+package batch
 
 import (
 	"context"
@@ -339,7 +339,7 @@ func (b *Batch) params() json.RawMessage {
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {
-		panic("bulk: " + err.Error()) // texts and numbers
+		panic("batch: " + err.Error()) // texts and numbers
 	}
 	return raw
 }

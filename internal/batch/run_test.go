@@ -1,4 +1,4 @@
-package bulk_test
+package batch_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/waittest"
-	"backstop/internal/bulk"
+	"backstop/internal/batch"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"
@@ -47,13 +47,13 @@ func (a *queried) kind() act.Kind {
 }
 
 // query plans and starts calls for n rows, which need not exist.
-func (k *desk) query(n int) *bulk.Batch {
+func (k *desk) query(n int) *batch.Batch {
 	k.Helper()
 	ids := make([]int64, n)
 	for i := range ids {
 		ids[i] = int64(i) + 1
 	}
-	p, err := k.Plan(k.Context(), bulk.Proposal{Action: "query", Object: "delivery", By: li, IDs: ids})
+	p, err := k.Plan(k.Context(), batch.Proposal{Action: "query", Object: "delivery", By: li, IDs: ids})
 	if err == nil {
 		err = k.start(p, li)
 	}
@@ -69,7 +69,7 @@ func TestABatchIsPausedResumedAndStopped(t *testing.T) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 50)
 		p := k.plan(k.rows())
-		if err := k.does(bulk.PauseAct, p, ""); !errors.Is(err, bulk.ErrState) {
+		if err := k.does(batch.PauseAct, p, ""); !errors.Is(err, batch.ErrState) {
 			t.Errorf("a pause of a plan: %v", err)
 		}
 		if err := k.start(p, li); err != nil {
@@ -78,33 +78,33 @@ func TestABatchIsPausedResumedAndStopped(t *testing.T) {
 		if n, err := k.StepNow(t.Context(), p.ID, 10); n != 10 || err != nil {
 			t.Fatalf("a step of %d, %v", n, err)
 		}
-		if err := k.does(bulk.PauseAct, p, ""); err != nil {
+		if err := k.does(batch.PauseAct, p, ""); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := k.StepNow(t.Context(), p.ID, 10); err == nil || len(k.rows(notify.Exhausted)) != 40 {
 			t.Errorf("a step of a batch that is paused: %v", err)
 		}
-		if err := k.does(bulk.ResumeAct, p, ""); err != nil {
+		if err := k.does(batch.ResumeAct, p, ""); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := k.StepNow(t.Context(), p.ID, 10); n != 10 || err != nil {
 			t.Fatalf("a step of %d, %v", n, err)
 		}
-		if err := k.does(bulk.RateAct, p, `{"rate":7}`); err != nil || k.find(p.ID).Rate != 7 {
+		if err := k.does(batch.RateAct, p, `{"rate":7}`); err != nil || k.find(p.ID).Rate != 7 {
 			t.Errorf("another rate: %v", err)
 		}
-		if err := k.does(bulk.StopAct, p, ""); err != nil {
+		if err := k.does(batch.StopAct, p, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.does(bulk.ResumeAct, p, ""); !errors.Is(err, bulk.ErrState) {
+		if err := k.does(batch.ResumeAct, p, ""); !errors.Is(err, batch.ErrState) {
 			t.Errorf("a batch that was stopped is resumed: %v", err)
 		}
 		if err := k.RunNow(t.Context(), p.ID); err != nil || len(k.rows(notify.Exhausted)) != 30 || len(k.nudged) != 20 {
 			t.Errorf("%d were sent, %v", len(k.nudged), err)
 		}
 		end := k.find(p.ID)
-		rows, _, err := bulk.Rows(t.Context(), d, p.ID, bulk.RowQuery{State: string(bulk.RowWaiting), Limit: 100})
-		if err != nil || len(rows) != 30 || end.State != bulk.Stopped || end.StoppedBecause != bulk.ByPerson || end.Ended() != 20 ||
+		rows, _, err := batch.Rows(t.Context(), d, p.ID, batch.RowQuery{State: string(batch.RowWaiting), Limit: 100})
+		if err != nil || len(rows) != 30 || end.State != batch.Stopped || end.StoppedBecause != batch.ByPerson || end.Ended() != 20 ||
 			end.FinishedAt == nil {
 			t.Errorf("%d rows are left, %v, of %+v", len(rows), err, end)
 		}
@@ -120,9 +120,9 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 		if err := k.start(p, li); err != nil {
 			t.Fatal(err)
 		}
-		var runners []*bulk.Runner
+		var runners []*batch.Runner
 		for range 2 {
-			runners = append(runners, bulk.NewRunner(k.node(d, nil)))
+			runners = append(runners, batch.NewRunner(k.node(d, nil)))
 		}
 		waittest.Until(t, "the batch ends", func() bool {
 			for _, r := range runners {
@@ -130,12 +130,12 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			return k.find(p.ID).State != bulk.Running
+			return k.find(p.ID).State != batch.Running
 		})
 		for _, r := range runners {
 			r.Close(context.Background())
 		}
-		if end := k.find(p.ID); end.State != bulk.Done || end.Result.Count(done) != 800 || len(k.nudged) != 800 {
+		if end := k.find(p.ID); end.State != batch.Done || end.Result.Count(done) != 800 || len(k.nudged) != 800 {
 			t.Errorf("%s with %v, %d nudged", end.State, end.Result, len(k.nudged))
 		}
 		for id, n := range k.nudged {
@@ -157,7 +157,7 @@ func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 			t.Fatal(err)
 		}
 		end := k.find(p.ID)
-		if n := end.Result.Count(string(bulk.RowFailed)); end.State != bulk.Stopped || end.StoppedBecause != "supplier_timeout" || n < 20 {
+		if n := end.Result.Count(string(batch.RowFailed)); end.State != batch.Stopped || end.StoppedBecause != "supplier_timeout" || n < 20 {
 			t.Errorf("%s because %s after %d failures", end.State, end.StoppedBecause, n)
 		}
 		taken, err := stopped(t, d)
@@ -173,7 +173,7 @@ func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 		if err := k.RunNow(t.Context(), p.ID); err != nil {
 			t.Fatal(err)
 		}
-		if end := k.find(p.ID); end.State != bulk.Done || end.Result.Count(string(bulk.RowFailed)) != 50 {
+		if end := k.find(p.ID); end.State != batch.Done || end.Result.Count(string(batch.RowFailed)) != 50 {
 			t.Errorf("with few failures: %s with %v", end.State, end.Result)
 		}
 		for id, n := range fails.calls {
@@ -184,9 +184,9 @@ func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 	})
 }
 
-func stopped(t *testing.T, d *db.DB) (all []*bulk.Batch, err error) {
+func stopped(t *testing.T, d *db.DB) (all []*batch.Batch, err error) {
 	err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-		all, err = bulk.TakeUnalerted(ctx, tx, d)
+		all, err = batch.TakeUnalerted(ctx, tx, d)
 		return err
 	})
 	return all, err
@@ -208,7 +208,7 @@ func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 			t.Fatal(err)
 		}
 		end := k.find(p.ID)
-		if n := len(answers.calls); end.State != bulk.Stopped || end.StoppedBecause != bulk.ByBreaker || n < 100 || n > 116 ||
+		if n := len(answers.calls); end.State != batch.Stopped || end.StoppedBecause != batch.ByBreaker || n < 100 || n > 116 ||
 			end.Ended() != int64(n) {
 			t.Errorf("%s because %s after %d calls, %d begun", end.State, end.StoppedBecause, n, end.Ended())
 		}
@@ -254,7 +254,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 			return len(slow.calls)
 		}
 		waittest.Until(t, "16 calls are made", func() bool { return begun() >= 16 })
-		if err := k.does(bulk.PauseAct, p, ""); err != nil {
+		if err := k.does(batch.PauseAct, p, ""); err != nil {
 			t.Fatal(err)
 		}
 		waittest.Until(t, "the pause is noticed", pauses.noticed.Load)
@@ -262,10 +262,10 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
-		if x := k.find(p.ID); begun() != 16 || x.State != bulk.Paused || x.Ended() != 16 {
+		if x := k.find(p.ID); begun() != 16 || x.State != batch.Paused || x.Ended() != 16 {
 			t.Fatalf("%d calls were made, %s with %d begun", begun(), x.State, x.Ended())
 		}
-		if err := k.does(bulk.ResumeAct, p, ""); err != nil {
+		if err := k.does(batch.ResumeAct, p, ""); err != nil {
 			t.Fatal(err)
 		}
 		if err := k.RunNow(t.Context(), p.ID); err != nil {
@@ -276,7 +276,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 				t.Errorf("%d was queried %d times", id, n)
 			}
 		}
-		if x := k.find(p.ID); x.State != bulk.Done || begun() != 100 {
+		if x := k.find(p.ID); x.State != batch.Done || begun() != 100 {
 			t.Errorf("%s after %d calls", x.State, begun())
 		}
 	})
@@ -303,7 +303,7 @@ func TestADriftInTheMiddleStopsTheBatch(t *testing.T) {
 		if _, err := k.StepNow(t.Context(), p.ID, 50); err != nil {
 			t.Fatal(err)
 		}
-		if x := k.find(p.ID); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByDrift || x.Ended() != 100 {
+		if x := k.find(p.ID); x.State != batch.Stopped || x.StoppedBecause != batch.ByDrift || x.Ended() != 100 {
 			t.Errorf("%s because %s, %d begun", x.State, x.StoppedBecause, x.Ended())
 		}
 	})

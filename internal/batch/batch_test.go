@@ -1,4 +1,4 @@
-package bulk_test
+package batch_test
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/batch"
 	"backstop/internal/breaker"
-	"backstop/internal/bulk"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -84,7 +84,7 @@ func everything(t *testing.T, d *db.DB) string {
 
 // desk plans and runs batches that resend notifications.
 type desk struct {
-	*bulk.Batches
+	*batch.Batches
 	testing.TB
 	db     *db.DB
 	policy *access.Policy
@@ -94,7 +94,7 @@ type desk struct {
 }
 
 // fast is a rate that delays no test.
-const fast = bulk.MaxRate
+const fast = batch.MaxRate
 
 func open(t testing.TB, d *db.DB, more ...act.Kind) *desk {
 	t.Helper()
@@ -105,7 +105,7 @@ func open(t testing.TB, d *db.DB, more ...act.Kind) *desk {
 	k := &desk{TB: t, db: d, policy: policy, nudged: map[int64]int{}}
 	k.rules.Above = map[string]settings.Above{}
 	for _, currency := range []string{"CNY", "HKD", ""} {
-		k.rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: bulk.MaxRows}
+		k.rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: batch.MaxRows}
 	}
 	k.Batches = k.node(d, nil, more...)
 	return k
@@ -127,13 +127,13 @@ func (k *desk) resending(d *db.DB) act.Kind {
 }
 
 // node is another process with the same batches.
-func (k *desk) node(d *db.DB, down func(int64) bool, more ...act.Kind) *bulk.Batches {
+func (k *desk) node(d *db.DB, down func(int64) bool, more ...act.Kind) *batch.Batches {
 	return k.nodeOf(d, down, append([]act.Kind{k.resending(d)}, more...)...)
 }
 
-func (k *desk) nodeOf(d *db.DB, down func(int64) bool, kinds ...act.Kind) *bulk.Batches {
+func (k *desk) nodeOf(d *db.DB, down func(int64) bool, kinds ...act.Kind) *batch.Batches {
 	log := audit.New(d, sealtest.Ring(k, 1))
-	b := bulk.New(bulk.Options{
+	b := batch.New(batch.Options{
 		DB: d, Audit: log, Rules: func() settings.Rules { return k.rules }, Rate: fast, Down: down,
 		Log: slog.New(slog.DiscardHandler),
 	})
@@ -157,11 +157,11 @@ func (k *desk) rows(statuses ...notify.Status) (ids []int64) {
 // li is an operator, as passed to the registry.
 var li = act.Actor{Name: "operator:li", ID: 7, Roles: access.Ops}
 
-func (k *desk) propose(ids []int64) (*bulk.Batch, error) {
-	return k.Plan(k.Context(), bulk.Proposal{Action: "resend", Object: "delivery", By: li, Filter: "/notifications", IDs: ids})
+func (k *desk) propose(ids []int64) (*batch.Batch, error) {
+	return k.Plan(k.Context(), batch.Proposal{Action: "resend", Object: "delivery", By: li, Filter: "/notifications", IDs: ids})
 }
 
-func (k *desk) plan(ids []int64) *bulk.Batch {
+func (k *desk) plan(ids []int64) *batch.Batch {
 	k.Helper()
 	p, err := k.propose(ids)
 	if err != nil {
@@ -170,9 +170,9 @@ func (k *desk) plan(ids []int64) *bulk.Batch {
 	return p
 }
 
-func (k *desk) find(id int64) *bulk.Batch {
+func (k *desk) find(id int64) *batch.Batch {
 	k.Helper()
-	p, err := bulk.Find(k.Context(), k.db, id)
+	p, err := batch.Find(k.Context(), k.db, id)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func (k *desk) find(id int64) *bulk.Batch {
 }
 
 // start starts a plan with the amounts typed as displayed.
-func (k *desk) start(p *bulk.Batch, by act.Actor) error {
+func (k *desk) start(p *batch.Batch, by act.Actor) error {
 	amounts := map[string]string{}
 	for _, s := range k.Typed(p) {
 		amounts[s.Currency] = money.Format(s.Minor, s.Currency)
@@ -188,16 +188,16 @@ func (k *desk) start(p *bulk.Batch, by act.Actor) error {
 	return k.startTyped(p, by, amounts)
 }
 
-func (k *desk) startTyped(p *bulk.Batch, by act.Actor, amounts map[string]string) error {
-	params, _ := json.Marshal(bulk.StartParams{Amounts: amounts})
+func (k *desk) startTyped(p *batch.Batch, by act.Actor, amounts map[string]string) error {
+	params, _ := json.Marshal(batch.StartParams{Amounts: amounts})
 	_, err := k.Change(k.Context(), act.Call{
-		Kind: bulk.StartAct, By: by, Ref: act.Ref{Row: p.ID}, Params: params, Reason: "their server is back",
+		Kind: batch.StartAct, By: by, Ref: act.Ref{Row: p.ID}, Params: params, Reason: "their server is back",
 	})
 	return err
 }
 
 // does runs one of the other acts.
-func (k *desk) does(kind string, p *bulk.Batch, params string) error {
+func (k *desk) does(kind string, p *batch.Batch, params string) error {
 	_, err := k.Change(k.Context(), act.Call{
 		Kind: kind, By: li, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(params),
 		Reason: "as agreed by phone",
@@ -206,7 +206,7 @@ func (k *desk) does(kind string, p *bulk.Batch, params string) error {
 }
 
 // run starts a plan, runs it, and returns the number of nudges.
-func (k *desk) run(p *bulk.Batch) int {
+func (k *desk) run(p *batch.Batch) int {
 	k.Helper()
 	if err := k.start(p, li); err != nil {
 		k.Fatal(err)
@@ -219,7 +219,7 @@ func (k *desk) run(p *bulk.Batch) int {
 }
 
 // Plan outcomes for a notification.
-const send, waits, final, blocked, done = string(act.Will), string(act.Waits), string(act.Final), string(act.Blocked), string(bulk.RowDone)
+const send, waits, final, blocked, done = string(act.Will), string(act.Waits), string(act.Final), string(act.Blocked), string(batch.RowDone)
 
 func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 		put(t, d, notify.Sending, "CNY", 2)
 		before := everything(t, d)
 		p := k.plan(k.rows())
-		want := bulk.Tally{
+		want := batch.Tally{
 			send:  {{Currency: "CNY", Orders: 700, Minor: 70000}, {Currency: "HKD", Orders: 3, Minor: 300}},
 			final: {{Currency: "CNY", Orders: 5, Minor: 500}}, blocked: {{Currency: "CNY", Orders: 2, Minor: 200}},
 		}
@@ -245,7 +245,7 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 		if n := k.run(p); n != 703 {
 			t.Errorf("%d were nudged", n)
 		}
-		if end := k.find(p.ID); end.State != bulk.Done || !reflect.DeepEqual(end.Result[done], p.Planned[send]) || end.FinishedAt == nil {
+		if end := k.find(p.ID); end.State != batch.Done || !reflect.DeepEqual(end.Result[done], p.Planned[send]) || end.FinishedAt == nil {
 			t.Errorf("the run ended %s with %v; the plan was %v", end.State, end.Result, p.Planned)
 		}
 		if n := len(k.rows(notify.Exhausted)); n != 4 {
@@ -254,8 +254,8 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 		if n := len(k.rows(notify.Delivered, notify.Sending)); n != 7 {
 			t.Errorf("%d of those that were not to be sent are as they were, want 7", n)
 		}
-		acts, err := audit.List(t.Context(), d.Read, audit.Query{Object: bulk.Object, ObjectID: p.No(), Oldest: true, Limit: 9})
-		if err != nil || len(acts) != 2 || acts[0].Action != bulk.StartAct || acts[1].Action != bulk.EndAct ||
+		acts, err := audit.List(t.Context(), d.Read, audit.Query{Object: batch.Object, ObjectID: p.No(), Oldest: true, Limit: 9})
+		if err != nil || len(acts) != 2 || acts[0].Action != batch.StartAct || acts[1].Action != batch.EndAct ||
 			acts[1].Actor != "operator:li" {
 			t.Fatalf("on the record: %+v, %v", acts, err)
 		}
@@ -280,7 +280,7 @@ func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				for k.find(p.ID).State == bulk.Running {
+				for k.find(p.ID).State == batch.Running {
 					if err := k.RunNow(context.Background(), p.ID); err != nil {
 						t.Error(err)
 						return
@@ -294,10 +294,10 @@ func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
 				t.Errorf("%d was sent %d times", id, n)
 			}
 		}
-		if end := k.find(p.ID); end.State != bulk.Done || end.Result.Count(done) != 1200 || len(k.nudged) != 1200 {
+		if end := k.find(p.ID); end.State != batch.Done || end.Result.Count(done) != 1200 || len(k.nudged) != 1200 {
 			t.Errorf("%s, %d sent, %d nudged", end.State, end.Result.Count(done), len(k.nudged))
 		}
-		if n := count(t, d, "SELECT count(*) FROM audit WHERE action = '"+bulk.EndAct+"'"); n != 1 {
+		if n := count(t, d, "SELECT count(*) FROM audit WHERE action = '"+batch.EndAct+"'"); n != 1 {
 			t.Errorf("its end is %d times on the record", n)
 		}
 	})
@@ -317,7 +317,7 @@ func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 		}
 		p := k.plan(k.rows(notify.Exhausted))
 		deliver(3) // 1.5 %
-		if err := k.start(p, li); !errors.Is(err, bulk.ErrDrifted) {
+		if err := k.start(p, li); !errors.Is(err, batch.ErrDrifted) {
 			t.Errorf("a start although the amount was another one: %v", err)
 		}
 		p = k.plan(k.rows(notify.Exhausted))
@@ -328,7 +328,7 @@ func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 		if err := k.RunNow(t.Context(), p.ID); err != nil || len(k.nudged) != 0 {
 			t.Errorf("%d were sent although the amount was another one, %v", len(k.nudged), err)
 		}
-		if p := k.find(p.ID); p.State != bulk.Stopped || p.StoppedBecause != bulk.ByDrift {
+		if p := k.find(p.ID); p.State != batch.Stopped || p.StoppedBecause != batch.ByDrift {
 			t.Errorf("it ended %s because %s", p.State, p.StoppedBecause)
 		}
 		put(t, d, notify.Exhausted, "CNY", 3)
@@ -337,7 +337,7 @@ func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 		if n := k.run(p); n != 196 {
 			t.Errorf("%d were sent, want all but the one that was delivered meanwhile", n)
 		}
-		if p := k.find(p.ID); p.State != bulk.Done || p.Result.Count(final) != 1 {
+		if p := k.find(p.ID); p.State != batch.Done || p.Result.Count(final) != 1 {
 			t.Errorf("it ended %s with %v", p.State, p.Result)
 		}
 	})
@@ -348,11 +348,11 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		for _, ids := range [][]int64{nil, {1, 2}} {
-			if _, err := k.propose(ids); !errors.Is(err, bulk.ErrNothing) {
+			if _, err := k.propose(ids); !errors.Is(err, batch.ErrNothing) {
 				t.Errorf("of nothing: %v", err)
 			}
 		}
-		if _, err := k.propose(make([]int64, bulk.MaxRows+1)); !errors.Is(err, bulk.ErrTooMany) {
+		if _, err := k.propose(make([]int64, batch.MaxRows+1)); !errors.Is(err, batch.ErrTooMany) {
 			t.Errorf("of too many: %v", err)
 		}
 		put(t, d, notify.Exhausted, "CNY", 3)
@@ -361,21 +361,21 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 		if p.Planned.Count(send) != 2 {
 			t.Fatalf("of two that were picked: %+v", p)
 		}
-		if err := k.start(p, act.Actor{Name: "operator:wang", ID: 8, Roles: access.Lead}); !errors.Is(err, bulk.ErrMaker) {
+		if err := k.start(p, act.Actor{Name: "operator:wang", ID: 8, Roles: access.Lead}); !errors.Is(err, batch.ErrMaker) {
 			t.Errorf("by another operator: %v", err)
 		}
 		k.run(p)
-		if err := k.start(p, li); !errors.Is(err, bulk.ErrState) {
+		if err := k.start(p, li); !errors.Is(err, batch.ErrState) {
 			t.Errorf("for the second time: %v", err)
 		}
 		old := k.plan(ids[2:])
 		if _, err := d.NewRaw("UPDATE batches SET expires_at = ? WHERE id = ?", d.Now()-1, old.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.start(old, li); !errors.Is(err, bulk.ErrExpired) {
+		if err := k.start(old, li); !errors.Is(err, batch.ErrExpired) {
 			t.Errorf("too late: %v", err)
 		}
-		if err := k.start(&bulk.Batch{ID: 1}, li); !errors.Is(err, act.ErrNotFound) {
+		if err := k.start(&batch.Batch{ID: 1}, li); !errors.Is(err, act.ErrNotFound) {
 			t.Errorf("of no plan: %v", err)
 		}
 		if len(k.rows(notify.Exhausted)) != 1 {
@@ -437,7 +437,7 @@ func TestAPlanLeavesPingsAlone(t *testing.T) {
 		if n := k.run(p); n != 5 {
 			t.Errorf("%d were nudged, want 5", n)
 		}
-		if p := k.find(p.ID); p.State != bulk.Done {
+		if p := k.find(p.ID); p.State != batch.Done {
 			t.Errorf("it ended %s", p.State)
 		}
 	})
@@ -463,7 +463,7 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 		exec("UPDATE deliveries SET recipient_id = 2 WHERE id = (SELECT max(id) FROM deliveries WHERE status = 'exhausted')")
 		exec("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (1, 'open', TRUE, ?)", d.Now())
 		p := k.plan(k.rows())
-		want := bulk.Tally{
+		want := batch.Tally{
 			send:    {{Currency: "CNY", Orders: 1, Minor: 100}},
 			waits:   {{Currency: "CNY", Orders: 5, Minor: 500}, {Currency: "HKD", Orders: 3, Minor: 300}},
 			blocked: {{Currency: "CNY", Orders: 1, Minor: 100}},
@@ -484,7 +484,7 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 			t.Helper()
 			p := k.find(p.ID)
 			got, err := k.Results(t.Context(), p)
-			if err != nil || p.State != bulk.Done || got.Count(notify.ResultNotified) != notified ||
+			if err != nil || p.State != batch.Done || got.Count(notify.ResultNotified) != notified ||
 				got.Count(notify.ResultRefused) != refused || got.Count(notify.ResultWaiting) != waiting {
 				t.Errorf("%s, by now %v, %v; want %d notified, %d refused, %d waiting", p.State, got, err, notified, refused, waiting)
 			}

@@ -1,9 +1,9 @@
-// Package bulk applies one act to many rows. First it shows a frozen plan of what would be done;
+// Package batch applies one act to many rows. First it shows a frozen plan of what would be done;
 // planning writes nothing else. Once started, the server works the plan off in bounded steps.
 // Each step judges its rows again and ends them in the transaction of their effects, so that
 // another process can continue between any two steps. The audit has one row for the start and
 // one for the end; the batch's rows hold the results.
-package bulk
+package batch
 
 import (
 	"context"
