@@ -156,12 +156,12 @@ func (a *Approval) No() string { return fmt.Sprintf("%s%d", prefix, a.ID) }
 // Errors that a caller can act on, besides *act.FieldError, *act.Denied, act.ErrNotFound,
 // act.ErrChanged, *LiveError and *RoleError.
 var (
-	ErrMaker    = errors.New("only its maker can withdraw a proposal")
-	ErrProposed = errors.New("there is already an open proposal about this")
-	ErrOver     = errors.New("it has already ended")
-	ErrExpired  = errors.New("the proposal has expired: make a new one")
-	ErrHash     = errors.New("the proposal differs from what you saw: reload it and check again")
-	ErrOwn      = errors.New("a proposal must be approved by someone other than its maker")
+	ErrMaker         = errors.New("only its maker can withdraw a proposal")
+	ErrProposed      = errors.New("there is already an open proposal about this")
+	ErrEnded         = errors.New("it has already ended")
+	ErrExpired       = errors.New("the proposal has expired: make a new one")
+	ErrStaleProposal = errors.New("the proposal differs from what you saw: reload it and check again")
+	ErrSelfApproval  = errors.New("a proposal must be approved by someone other than its maker")
 	// ErrPerson means that a service's token may not decide.
 	ErrPerson = errors.New("this needs a person: use an operator's personal token")
 	// ErrNoSecond means that nobody but the maker could approve it.

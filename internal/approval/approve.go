@@ -25,28 +25,28 @@ type Verdict struct {
 	Key        string // key of the form; "" = none
 }
 
-// deciding is a verdict with everything it concerns.
-type deciding struct {
+// verdictState is a verdict with everything it concerns.
+type verdictState struct {
 	Verdict
 	action  decision
 	from    State // state of the approval
 	params  any
-	said    said
+	common  commonParams
 	subject *act.Subject // the object as it was approved; nil = it is not read yet
 	live    *act.Live
 }
 
 // Approve approves a proposal and carries it out, at once or, if it makes an outside call,
 // later. A repeat by the same person gets the same answer, and nothing runs twice. If the
-// effect fails, the approval is returned as Failed. Errors: ErrPerson, act.ErrNotFound, ErrOwn,
-// *RoleError, ErrExpired, ErrOver, ErrHash, *act.FieldError, act.ErrChanged, *LiveError.
+// effect fails, the approval is returned as Failed. Errors: ErrPerson, act.ErrNotFound, ErrSelfApproval,
+// *RoleError, ErrExpired, ErrEnded, ErrStaleProposal, *act.FieldError, act.ErrChanged, *LiveError.
 func (d *Desk) Approve(ctx context.Context, v Verdict) (*Approval, error) {
 	return d.decide(ctx, v, Waiting)
 }
 
-// Again carries out an approval that failed once more. Errors: those of Approve, and
+// Retry carries out an approval that failed once more. Errors: those of Approve, and
 // ErrProposed.
-func (d *Desk) Again(ctx context.Context, v Verdict) (*Approval, error) {
+func (d *Desk) Retry(ctx context.Context, v Verdict) (*Approval, error) {
 	return d.decide(ctx, v, Failed)
 }
 
@@ -83,17 +83,17 @@ func (d *Desk) meanwhile(ctx context.Context, v Verdict, from State, a *Approval
 func ofPerson(err error) bool {
 	_, role := errors.AsType[*RoleError](err)
 	_, field := errors.AsType[*act.FieldError](err)
-	return role || field || errors.Is(err, ErrOwn) || errors.Is(err, ErrMaker) || errors.Is(err, ErrPerson)
+	return role || field || errors.Is(err, ErrSelfApproval) || errors.Is(err, ErrMaker) || errors.Is(err, ErrPerson)
 }
 
 // late returns why a verdict about an approval in the state from comes too late. Errors:
-// ErrExpired, ErrOver.
+// ErrExpired, ErrEnded.
 func (a *Approval) late(from State, now int64) error {
 	switch {
 	case a.State == Expired:
 		return ErrExpired
 	case a.State != from, from == Failed && a.Tries >= maxTries:
-		return ErrOver
+		return ErrEnded
 	case from == Waiting && a.ExpiresAt <= now:
 		return ErrExpired
 	}
@@ -101,7 +101,7 @@ func (a *Approval) late(from State, now int64) error {
 }
 
 func (d *Desk) decideOnce(ctx context.Context, v Verdict, from State) (*Approval, error) {
-	a, c, err := d.weigh(ctx, v, from)
+	a, c, err := d.checkVerdict(ctx, v, from)
 	if err != nil || c == nil {
 		return a, err
 	}
@@ -125,24 +125,24 @@ func (d *Desk) decideOnce(ctx context.Context, v Verdict, from State) (*Approval
 	return a, nil
 }
 
-// weigh checks a verdict against the current proposal and queries the supplier again. A nil
-// deciding means that the same person has decided this before, and nothing is left to do.
-func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *deciding, error) {
+// checkVerdict checks a verdict against the current proposal and queries the supplier again. A nil
+// verdictState means that the same person has decided this before, and nothing is left to do.
+func (d *Desk) checkVerdict(ctx context.Context, v Verdict, from State) (*Approval, *verdictState, error) {
 	a, action, err := d.find(ctx, v)
 	if err != nil {
 		return nil, nil, err
 	}
 	if from == Waiting && a.approvedBy(v.By) {
 		if v.Hash != a.Hash {
-			return nil, nil, ErrHash
+			return nil, nil, ErrStaleProposal
 		}
 		return a, nil, nil
 	}
 	if row, err := act.DoneBy(ctx, d.o.DB, v.Key, "approval", a.No()); err != nil || row != nil {
 		return a, nil, err // this form was sent before
 	}
-	c := &deciding{Verdict: v, action: action, from: from}
-	if c.said, err = action.readSaid(a.Params); err != nil {
+	c := &verdictState{Verdict: v, action: action, from: from}
+	if c.common, err = action.readCommon(a.Params); err != nil {
 		return nil, nil, err
 	}
 	people, err := d.o.Operators.EnabledOf(ctx, a.operator(), v.By.ID)
@@ -162,7 +162,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 		return nil, nil, err
 	}
 	s, err := action.find(ctx, d.o.DB.Read, a.ObjectID)
-	if err == nil && !a.isOf(s, from) {
+	if err == nil && !a.matches(s, from) {
 		err = act.ErrChanged
 	}
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.live, err = d.queryFor(ctx, a, action, s, c.params); err != nil {
 		return nil, nil, err
 	}
-	if c.live != nil && !c.live.Verified() && !c.said.Unverified && !c.unverified(a) {
+	if c.live != nil && !c.live.Verified() && !c.common.Unverified && !c.unverified(a) {
 		return nil, nil, &LiveError{act.NoAnswer}
 	}
 	return a, c, nil
@@ -180,7 +180,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 
 // unverified reports whether the checker takes responsibility for an unknown answer. The maker,
 // who repeats what needs no second person, cannot.
-func (c *deciding) unverified(a *Approval) bool {
+func (c *verdictState) unverified(a *Approval) bool {
 	return c.Unverified && c.action.Second.Query != nil && a.Second && !a.SinglePerson
 }
 
@@ -194,8 +194,8 @@ func (a *Approval) IsApproved() bool {
 	return slices.Contains([]State{Approved, Executing, Done, Failed}, a.State)
 }
 
-// isOf reports whether the object is as it was when decided on, or as the failure left it.
-func (a *Approval) isOf(s act.Subject, from State) bool {
+// matches reports whether the object is as it was when decided on, or as the failure left it.
+func (a *Approval) matches(s act.Subject, from State) bool {
 	version := a.Version
 	if from == Failed {
 		version = a.ReleasedVersion
@@ -217,14 +217,14 @@ func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, decision, error)
 }
 
 // mayDecide reports whether the actor's role may decide this. Errors: *RoleError.
-func (d *Desk) mayDecide(c deciding, a *Approval) error {
+func (d *Desk) mayDecide(c verdictState, a *Approval) error {
 	if a.SinglePerson || !a.Second { // a retry needs only the right to propose
 		if !d.has(c.By.Roles, c.action.Permission) {
 			return &RoleError{Permission: c.action.Permission, Roles: d.o.Policy.RolesWith(c.action.Permission)}
 		}
 		return nil
 	}
-	return d.checks(c.action, a.makerRoles(), c.By.Roles, c.said.Unverified || c.unverified(a))
+	return d.checks(c.action, a.makerRoles(), c.By.Roles, c.common.Unverified || c.unverified(a))
 }
 
 // bindsOperator reports whether a proposal holds only as long as its maker may propose it. What a
@@ -235,7 +235,7 @@ func (a *Approval) bindsOperator(action decision) bool {
 }
 
 // current reports why a verdict comes too late, and ends a proposal that has expired. Errors:
-// ErrExpired, ErrOver.
+// ErrExpired, ErrEnded.
 func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
 	late := a.late(from, d.o.DB.Now())
 	if from == Waiting && a.State == Waiting && errors.Is(late, ErrExpired) {
@@ -248,7 +248,7 @@ func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
 
 // lock locks the people and the approval for the transaction, and checks what may have changed
 // meanwhile. again = another request with the same form or by the same person has decided it.
-func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, again bool, err error) {
+func (d *Desk) lock(ctx context.Context, tx db.Tx, c verdictState) (a *Approval, again bool, err error) {
 	first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), c.Key)
 	if err != nil {
 		return nil, false, err
@@ -272,9 +272,9 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 
 // admits checks a verdict before the supplier is queried, and again within the transaction: who
 // gives it, whether it comes too late, who proposed it, and what was seen. Late goes before the
-// maker, so that a proposal of somebody who is gone does not wait on. Errors: ErrOwn, *RoleError,
-// ErrExpired, ErrOver, ErrHash.
-func (d *Desk) admits(c deciding, a *Approval, people map[int64]*access.Operator) error {
+// maker, so that a proposal of somebody who is gone does not wait on. Errors: ErrSelfApproval, *RoleError,
+// ErrExpired, ErrEnded, ErrStaleProposal.
+func (d *Desk) admits(c verdictState, a *Approval, people map[int64]*access.Operator) error {
 	if err := d.checker(c, a, people); err != nil {
 		return err
 	}
@@ -285,26 +285,26 @@ func (d *Desk) admits(c deciding, a *Approval, people map[int64]*access.Operator
 		return err
 	}
 	if a.Hash != c.Hash {
-		return ErrHash
+		return ErrStaleProposal
 	}
 	return nil
 }
 
-// checker checks who decides as they are now, and notes their role. Errors: ErrOwn, *RoleError.
-func (d *Desk) checker(c deciding, a *Approval, enabled map[int64]*access.Operator) error {
+// checker checks who decides as they are now, and notes their role. Errors: ErrSelfApproval, *RoleError.
+func (d *Desk) checker(c verdictState, a *Approval, enabled map[int64]*access.Operator) error {
 	checker, maker := enabled[c.By.ID], enabled[a.operator()]
 	switch {
 	case checker == nil:
 		return &RoleError{Permission: c.action.Second.Approve, Roles: d.o.Policy.RolesWith(c.action.Second.Approve)}
 	case a.Second && !a.SinglePerson && (a.madeBy(c.By) || maker != nil && same(maker, checker)):
-		return ErrOwn
+		return ErrSelfApproval
 	}
 	c.By.Roles = checker.Roles
 	return d.mayDecide(c, a)
 }
 
 // maker checks that who proposed it still may. Errors: *RoleError.
-func (d *Desk) maker(c deciding, a *Approval, enabled map[int64]*access.Operator) error {
+func (d *Desk) maker(c verdictState, a *Approval, enabled map[int64]*access.Operator) error {
 	var now access.Roles // none if the maker is gone
 	if maker := enabled[a.operator()]; maker != nil {
 		now = maker.Roles
@@ -316,12 +316,12 @@ func (d *Desk) maker(c deciding, a *Approval, enabled map[int64]*access.Operator
 }
 
 // approve writes the approval and carries it out.
-func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) error {
+func (d *Desk) approve(ctx context.Context, tx db.Tx, c verdictState, a *Approval) error {
 	s, err := c.action.find(ctx, tx, a.ObjectID)
 	if err == nil {
 		s, err = c.action.lock(ctx, tx, s, c.params)
 	}
-	if err == nil && !a.isOf(s, c.from) {
+	if err == nil && !a.matches(s, c.from) {
 		err = act.ErrChanged
 	}
 	if err == nil && c.from == Failed {
@@ -331,7 +331,7 @@ func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) e
 		return err
 	}
 	d.sign(c, a)
-	if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
+	if err := d.writeAudit(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
 		return err
 	}
 	names, err := access.Names(ctx, tx, []int64{a.checker()})
@@ -341,7 +341,7 @@ func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) e
 	return d.carryOut(ctx, tx, c, a, actor(a.checker(), names), s)
 }
 
-func (c deciding) step() string {
+func (c verdictState) step() string {
 	if c.from == Failed {
 		return "again"
 	}
@@ -349,7 +349,7 @@ func (c deciding) step() string {
 }
 
 // record is what the audit stores of a verdict besides its reason.
-func (c deciding) record(a *Approval) map[string]any {
+func (c verdictState) record(a *Approval) map[string]any {
 	facts := answerOf(c.live)
 	if facts != nil && a.Unverified {
 		facts["unverified"] = true
@@ -358,7 +358,7 @@ func (c deciding) record(a *Approval) map[string]any {
 }
 
 // sign enters the checker into an approval.
-func (d *Desk) sign(c deciding, a *Approval) {
+func (d *Desk) sign(c verdictState, a *Approval) {
 	a.Unverified = c.unverified(a) && c.live != nil && !c.live.Verified()
 	if a.State == Waiting {
 		now := d.o.DB.Now()

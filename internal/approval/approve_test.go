@@ -61,7 +61,7 @@ func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
 				nil,
 			},
 			"again": {
-				func(a *approval.Approval) error { _, err := h.desk.Again(t.Context(), h.yes(a, lead2)); return err },
+				func(a *approval.Approval) error { _, err := h.desk.Retry(t.Context(), h.yes(a, lead2)); return err },
 				map[approval.State]approval.State{approval.Failed: approval.Done},
 				nil,
 			},
@@ -121,18 +121,18 @@ func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
 			change func(*approval.Verdict)
 			want   func(error) bool
 		}{
-			"one's own": {func(v *approval.Verdict) { v.By = h.who(finance) }, is(approval.ErrOwn)},
+			"one's own": {func(v *approval.Verdict) { v.By = h.who(finance) }, is(approval.ErrSelfApproval)},
 			"one's own, renamed": {func(v *approval.Verdict) {
 				h.exec("UPDATE operators SET name = 'fang2' WHERE id = 11")
 				v.By = h.who(finance)
-			}, is(approval.ErrOwn)},
+			}, is(approval.ErrSelfApproval)},
 			"one's own, promoted": {func(v *approval.Verdict) {
 				h.exec("UPDATE operators SET role = 'lead' WHERE id = 11")
 				v.By = h.who(finance)
-			}, is(approval.ErrOwn)},
+			}, is(approval.ErrSelfApproval)},
 			"a second account": {
 				func(v *approval.Verdict) { h.exec("UPDATE operators SET name = 'FANG' WHERE id = 12") },
-				is(approval.ErrOwn),
+				is(approval.ErrSelfApproval),
 			},
 			"the checker's role":    {func(v *approval.Verdict) { v.By = h.who(ops) }, role},
 			"an admin":              {func(v *approval.Verdict) { v.By = h.who(admin) }, role},
@@ -147,8 +147,8 @@ func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
 			"a command":    {func(v *approval.Verdict) { v.By = act.Actor{Name: "command:root@host"} }, is(approval.ErrPerson)},
 			"of others":    {func(v *approval.Verdict) { v.By.Merchants = []int64{2} }, is(act.ErrNotFound)},
 			"no such":      {func(v *approval.Verdict) { v.ID++ }, is(act.ErrNotFound)},
-			"another hash": {func(v *approval.Verdict) { v.Hash = "00" + v.Hash[2:] }, is(approval.ErrHash)},
-			"no hash":      {func(v *approval.Verdict) { v.Hash = "" }, is(approval.ErrHash)},
+			"another hash": {func(v *approval.Verdict) { v.Hash = "00" + v.Hash[2:] }, is(approval.ErrStaleProposal)},
+			"no hash":      {func(v *approval.Verdict) { v.Hash = "" }, is(approval.ErrStaleProposal)},
 			"a short reason": {func(v *approval.Verdict) { v.Reason = "yes" }, func(err error) bool {
 				f, ok := errors.AsType[*act.FieldError](err)
 				return ok && f.Field == "reason"
@@ -215,7 +215,7 @@ func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	a := h.propose(finance)
-	if _, err := h.desk.Reject(t.Context(), h.yes(a, finance)); !errors.Is(err, approval.ErrOwn) {
+	if _, err := h.desk.Reject(t.Context(), h.yes(a, finance)); !errors.Is(err, approval.ErrSelfApproval) {
 		t.Errorf("rejected by its maker: %v", err)
 	}
 	if _, err := h.desk.Withdraw(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrMaker) {
@@ -242,7 +242,7 @@ func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	h.live = &act.Live{}
-	p := h.wish(lead)
+	p := h.proposal(lead)
 	p.Params = []byte(`{"name":"new","evidence":"their mail","unverified":true}`)
 	a, err := h.desk.Propose(t.Context(), p)
 	if err != nil {
@@ -367,7 +367,7 @@ func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {
 		for n := range int64(6) { // each form is sent twice
 			try, v := n/2+1, h.yes(a, lead)
 			v.Key = fmt.Sprint("form", try)
-			run := h.desk.Again
+			run := h.desk.Retry
 			if try == 1 {
 				run = h.desk.Approve
 			}
@@ -379,7 +379,7 @@ func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {
 				t.Errorf("try %d: %d effects on %q", try, effects, name)
 			}
 		}
-		if _, err := h.desk.Again(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrOver) {
+		if _, err := h.desk.Retry(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrEnded) {
 			t.Errorf("a fourth time: %v", err)
 		}
 		h.fails = nil
@@ -390,13 +390,13 @@ func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {
 		}
 		h.fails = nil
 		c := h.propose(finance)
-		if _, err := h.desk.Again(t.Context(), h.yes(b, lead)); !errors.Is(err, act.ErrChanged) {
+		if _, err := h.desk.Retry(t.Context(), h.yes(b, lead)); !errors.Is(err, act.ErrChanged) {
 			t.Errorf("again, while another proposal is open: %v", err)
 		}
 		if _, err := h.desk.Withdraw(t.Context(), approval.Verdict{ID: c.ID, By: h.who(finance)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.desk.Again(t.Context(), h.yes(b, lead)); !errors.Is(err, act.ErrChanged) {
+		if _, err := h.desk.Retry(t.Context(), h.yes(b, lead)); !errors.Is(err, act.ErrChanged) {
 			t.Errorf("again, of what was changed since: %v", err)
 		}
 	})
@@ -462,7 +462,7 @@ func TestTheRaceIsLostWithoutCompareAndSet(t *testing.T) {
 		ctx := context.Background()
 		a, err := approval.Find(ctx, h.db.Read, v.ID)
 		if err != nil || a.State != approval.Waiting {
-			return errors.Join(err, approval.ErrOver)
+			return errors.Join(err, approval.ErrEnded)
 		}
 		select { // both have read
 		case met <- struct{}{}:
@@ -539,7 +539,7 @@ func TestTheSupplierIsQueriedAgain(t *testing.T) {
 		if done, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); err != nil || done.State != approval.Done || done.Unverified {
 			t.Errorf("%+v, %v", done, err)
 		}
-		if _, err := ask(lead); !errors.Is(err, approval.ErrOver) {
+		if _, err := ask(lead); !errors.Is(err, approval.ErrEnded) {
 			t.Errorf("about one that is done: %v", err)
 		}
 		want := []string{"propose operator:li", "query operator:otto", "query operator:fang", "query operator:fang", "approve operator:lu", "done operator:lu"}

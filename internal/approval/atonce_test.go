@@ -93,13 +93,25 @@ func TestTwoVerdictsAtOnceAreAnsweredWithWhatHasHappened(t *testing.T) {
 			late          error
 			ends          [2]approval.State // where the first or the second wins
 		}{
-			"one person approves twice":     {approve(lead), approve(lead), true, nil, [2]approval.State{approval.Done, approval.Done}},
-			"one person rejects twice":      {reject(lead), reject(lead), true, nil, [2]approval.State{approval.Rejected, approval.Rejected}},
-			"two people approve":            {approve(lead), approve(lead2), false, approval.ErrOver, [2]approval.State{approval.Done, approval.Done}},
-			"one approves, another rejects": {approve(lead), reject(lead2), false, approval.ErrOver, [2]approval.State{approval.Done, approval.Rejected}},
-			"one person does both":          {approve(lead), reject(lead), false, approval.ErrOver, [2]approval.State{approval.Done, approval.Rejected}},
-			"the maker withdraws":           {approve(lead), withdraw, false, approval.ErrOver, [2]approval.State{approval.Done, approval.Withdrawn}},
-			"it expires":                    {approve(lead), expire, false, approval.ErrExpired, [2]approval.State{approval.Done, approval.Expired}},
+			"one person approves twice": {approve(lead), approve(lead), true, nil, [2]approval.State{approval.Done, approval.Done}},
+			"one person rejects twice":  {reject(lead), reject(lead), true, nil, [2]approval.State{approval.Rejected, approval.Rejected}},
+			"two people approve": {
+				approve(lead), approve(lead2), false, approval.ErrEnded,
+				[2]approval.State{approval.Done, approval.Done},
+			},
+			"one approves, another rejects": {
+				approve(lead), reject(lead2), false, approval.ErrEnded,
+				[2]approval.State{approval.Done, approval.Rejected},
+			},
+			"one person does both": {
+				approve(lead), reject(lead), false, approval.ErrEnded,
+				[2]approval.State{approval.Done, approval.Rejected},
+			},
+			"the maker withdraws": {
+				approve(lead), withdraw, false, approval.ErrEnded,
+				[2]approval.State{approval.Done, approval.Withdrawn},
+			},
+			"it expires": {approve(lead), expire, false, approval.ErrExpired, [2]approval.State{approval.Done, approval.Expired}},
 		} {
 			won := [2]int{}
 			h.atOnce(c.first, c.second, func(a *approval.Approval, effects int64, errs [2]error) {

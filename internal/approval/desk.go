@@ -94,7 +94,7 @@ func (d *Desk) Names() []string {
 func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 	offers := []Offer{}
 	for _, a := range d.actions {
-		if a.Object != object || by.Token != nil || d.mayPropose(a, &s, by.Roles) != nil || a.fits(s) != nil {
+		if a.Object != object || by.Token != nil || d.mayPropose(a, &s, by.Roles) != nil || a.applicable(s) != nil {
 			continue
 		}
 		o := a.form(func(f field.Field) bool { return a.Second.Takes == nil || a.Second.Takes(s, f.Name) })
@@ -118,7 +118,7 @@ func (d *Desk) Form(object, name string) (Offer, error) {
 // are asked for.
 func (a decision) form(asks func(field.Field) bool) Offer {
 	o := Offer{Action: a.Name, Params: map[string]string{}, Free: a.Second.Amount != nil}
-	for _, f := range slices.Concat(a.Params.Fields, saidFields) {
+	for _, f := range slices.Concat(a.Params.Fields, commonFields) {
 		unused := f.Name == "evidence" && !a.Second.Evidence || f.Name == "unverified" && !a.Second.Unverified
 		if !unused && asks(f) {
 			o.Fields, o.Params[f.Name] = append(o.Fields, f), typeOf(f)
@@ -142,11 +142,11 @@ func typeOf(f field.Field) string {
 
 var tNotInState = text.Text{ZH: "当前状态下不能这样处理", EN: "this action does not apply in the current state"}
 
-// fits reports whether the action may be proposed for the object in its current state. Errors:
-// ErrOver, *act.FieldError.
-func (a decision) fits(s act.Subject) error {
+// applicable reports whether the action may be proposed for the object in its current state. Errors:
+// ErrEnded, *act.FieldError.
+func (a decision) applicable(s act.Subject) error {
 	if a.Second.Ended != nil && a.Second.Ended(s) {
-		return ErrOver
+		return ErrEnded
 	}
 	if a.Second.ByMerchant || a.Second.Applies != nil && !a.Second.Applies(s) {
 		return invalid.Field("action", tNotInState)
@@ -265,8 +265,8 @@ func (d *Desk) move(ctx context.Context, tx db.Tx, a *Approval, to State, column
 	return nil
 }
 
-// keep records a step of an approval in the audit.
-func (d *Desk) keep(ctx context.Context, tx db.Tx, a *Approval, step string, by act.Actor, reason string, more map[string]any) error {
+// writeAudit records a step of an approval in the audit.
+func (d *Desk) writeAudit(ctx context.Context, tx db.Tx, a *Approval, step string, by act.Actor, reason string, more map[string]any) error {
 	params := map[string]any{"action": a.Action, a.Object: a.ObjectID, "hash": a.Hash}
 	maps.Copy(params, more)
 	if reason != "" {

@@ -195,8 +195,8 @@ func (h *house) who(id int64) act.Actor {
 	return act.Actor{Name: "operator:" + op.Name, ID: id, Roles: access.Roles(op.Role), Remote: "10.0.0.1"}
 }
 
-// wish returns a valid proposal.
-func (h *house) wish(by int64) approval.Proposal {
+// proposal returns a valid proposal.
+func (h *house) proposal(by int64) approval.Proposal {
 	return approval.Proposal{
 		Action: "rename", ObjectID: "m1", Params: json.RawMessage(`{"name":"new","evidence":"their mail of today"}`),
 		Reason: "they asked for it", Amount: "19.98", By: h.who(by),
@@ -205,7 +205,7 @@ func (h *house) wish(by int64) approval.Proposal {
 
 func (h *house) propose(by int64) *approval.Approval {
 	h.Helper()
-	a, err := h.desk.Propose(h.Context(), h.wish(by))
+	a, err := h.desk.Propose(h.Context(), h.proposal(by))
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -13,14 +13,14 @@ import (
 // program is the actor that expires proposals.
 const program = "backstop"
 
-// Reject ends a proposal without effect. Errors: ErrPerson, act.ErrNotFound, ErrOwn,
-// *RoleError, ErrExpired, ErrOver, *act.FieldError.
+// Reject ends a proposal without effect. Errors: ErrPerson, act.ErrNotFound, ErrSelfApproval,
+// *RoleError, ErrExpired, ErrEnded, *act.FieldError.
 func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 	reason, err := act.CheckReason(v.Reason)
 	return d.end(ctx, v, Rejected, func(a *Approval, action decision, roles access.Roles) error {
 		switch {
 		case a.madeBy(v.By):
-			return ErrOwn
+			return ErrSelfApproval
 		case !d.has(roles, action.Second.Approve):
 			return &RoleError{Permission: action.Second.Approve, Roles: d.o.Policy.RolesWith(action.Second.Approve)}
 		}
@@ -30,7 +30,7 @@ func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 }
 
 // Withdraw ends a proposal by its maker. Errors: ErrPerson, act.ErrNotFound, ErrMaker,
-// ErrExpired, ErrOver.
+// ErrExpired, ErrEnded.
 func (d *Desk) Withdraw(ctx context.Context, v Verdict) (*Approval, error) {
 	return d.end(ctx, v, Withdrawn, func(a *Approval, _ decision, _ access.Roles) error {
 		if !a.madeBy(v.By) {
@@ -89,7 +89,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 			return err
 		}
 		step := map[State]string{Rejected: "reject", Withdrawn: "withdraw"}[to]
-		if err := d.keep(ctx, tx, a, step, v.By, v.Reason, nil); err != nil {
+		if err := d.writeAudit(ctx, tx, a, step, v.By, v.Reason, nil); err != nil {
 			return err
 		}
 		return act.KeepKey(ctx, tx, v.Key)
@@ -150,7 +150,7 @@ func (d *Desk) expire(ctx context.Context, id int64) (ended bool, err error) {
 			return err
 		}
 		ended = true
-		return d.keep(ctx, tx, a, "expire", act.Actor{Name: program}, "", nil)
+		return d.writeAudit(ctx, tx, a, "expire", act.Actor{Name: program}, "", nil)
 	})
 	if err != nil {
 		return false, fmt.Errorf("end proposal %d: %w", id, err)

@@ -77,9 +77,9 @@ func (d *Desk) single(a *Approval) Obstacle {
 	if err != nil {
 		return OtherRole
 	}
-	said, err := action.readSaid(a.Params)
+	common, err := action.readCommon(a.Params)
 	switch {
-	case err != nil || said.Unverified:
+	case err != nil || common.Unverified:
 		return IsUnverified
 	case action.Second.Query != nil:
 		return AsksSupplier
@@ -186,11 +186,11 @@ func (d *Desk) obstacleOf(a *Approval, err error) Obstacle {
 		return ""
 	case errors.Is(err, ErrExpired):
 		return HasExpired
-	case errors.Is(err, ErrOver):
+	case errors.Is(err, ErrEnded):
 		return HasEnded
-	case errors.Is(err, ErrOwn):
+	case errors.Is(err, ErrSelfApproval):
 		return IsOwn
-	case errors.Is(err, ErrHash), errors.Is(err, act.ErrChanged), errors.Is(err, act.ErrNotFound):
+	case errors.Is(err, ErrStaleProposal), errors.Is(err, act.ErrChanged), errors.Is(err, act.ErrNotFound):
 		return HasChanged
 	case isRole && role.OfMaker:
 		return MakerMayNot

@@ -10,7 +10,7 @@ import (
 // Verdicts are the decisions that an actor may make about an approval in its current state, for
 // the buttons of a page. The desk checks each again.
 type Verdicts struct {
-	Approve, Reject, Withdraw, Again bool
+	Approve, Reject, Withdraw, Retry bool
 	Unverified                       bool     // to approve, or run again, although the supplier's last answer was unclear
 	Asks                             bool     // the supplier is queried before it takes effect
 	Query                            bool     // query the supplier again: its last answer was unclear or contrary
@@ -24,17 +24,17 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	if err != nil {
 		return v
 	}
-	said, err := action.readSaid(a.Params)
+	common, err := action.readCommon(a.Params)
 	if err != nil {
 		return v
 	}
 	v.Asks = action.Second.Unverified
-	v.Roles = d.checkers(action, a.makerRoles(), said.Unverified)
+	v.Roles = d.checkers(action, a.makerRoles(), common.Unverified)
 	if by.Token != nil || by.ID == 0 || !by.Sees(a.MerchantID) {
 		return v
 	}
 	own := a.madeBy(by)
-	c := deciding{Verdict: Verdict{By: by}, action: action, said: said}
+	c := verdictState{Verdict: Verdict{By: by}, action: action, common: common}
 	holds := !a.bindsOperator(action) || d.mayPropose(action, nil, maker) == nil
 	switch {
 	case a.State == Waiting:
@@ -42,11 +42,11 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 		v.Reject = !own && d.has(by.Roles, action.Second.Approve)
 		v.Withdraw = own
 	case a.State == Failed && a.Tries < maxTries:
-		v.Again = (!own || a.SinglePerson || !a.Second) && holds && d.mayDecide(c, a) == nil
+		v.Retry = (!own || a.SinglePerson || !a.Second) && holds && d.mayDecide(c, a) == nil
 	default:
 		return v
 	}
-	v.Unverified = (v.Approve || v.Again) && a.Second && !a.SinglePerson && !said.Unverified && a.Unclear() && by.Roles.Has(access.Lead)
+	v.Unverified = (v.Approve || v.Retry) && a.Second && !a.SinglePerson && !common.Unverified && a.Unclear() && by.Roles.Has(access.Lead)
 	v.Query = action.Second.Query != nil && (a.Unclear() || a.LiveContrary) && d.has(by.Roles, access.QueryOrders)
 	return v
 }

@@ -44,7 +44,7 @@ func (d *Desk) Ask(ctx context.Context, tx db.Tx, r Request) (*Approval, error) 
 	if _, err := tx.NewInsert().Model(a).Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write a proposal: %w", err)
 	}
-	return a, d.keep(ctx, tx, a, "propose", act.Actor{Name: ByMerchant + ":" + r.Merchant}, a.Reason, nil)
+	return a, d.writeAudit(ctx, tx, a, "propose", act.Actor{Name: ByMerchant + ":" + r.Merchant}, a.Reason, nil)
 }
 
 // Recall withdraws a merchant's proposal. It must run before the object is locked, because
@@ -60,7 +60,7 @@ func (d *Desk) Recall(ctx context.Context, tx db.Tx, id int64, merchant string) 
 	if err := d.move(ctx, tx, a, Withdrawn, "decided_at"); err != nil {
 		return err
 	}
-	return d.keep(ctx, tx, a, "withdraw", act.Actor{Name: ByMerchant + ":" + merchant}, "", nil)
+	return d.writeAudit(ctx, tx, a, "withdraw", act.Actor{Name: ByMerchant + ":" + merchant}, "", nil)
 }
 
 // Maker is who made a proposal: an operator, a merchant, or, with the id 0, a command.

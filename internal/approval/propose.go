@@ -21,39 +21,39 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// said are the parameters that every action accepts.
+// commonParams are the parameters that every action accepts.
 var tUnverified = text.Text{
 	ZH: "渠道没有给出明确结果：请勾选“未经渠道证实”，由财务主管复核",
 	EN: "the supplier's answer is unknown: propose it as unverified, for a lead to approve",
 }
 
-type said struct {
+type commonParams struct {
 	Evidence   string `json:"evidence" kind:"text" max:"2000" required:"true" says:"say what proves it" says_zh:"请写明依据"`
 	Unverified bool   `json:"unverified"` // the supplier's answer is unknown; a lead takes responsibility
 }
 
-// saidFields are the declarations of said: evidence, and unverified.
-var saidFields = field.Of(reflect.TypeFor[said]())
+// commonFields are the declarations of commonParams: evidence, and unverified.
+var commonFields = field.Of(reflect.TypeFor[commonParams]())
 
 // noParams refuses parameters of an action that has none of its own.
 var noParams = act.ParamsOf[struct{}]()
 
-// wish is a parsed proposal.
-type wish struct {
+// parsedProposal is a proposal whose parameters have been read.
+type parsedProposal struct {
 	Proposal
 	action decision
 	raw    json.RawMessage // canonical
 	params any
-	said   said
+	common commonParams
 	live   *act.Live
 }
 
 // Propose makes a proposal, and carries it out if no second person is needed. Errors:
-// ErrPerson, *act.Denied, *act.FieldError, act.ErrNotFound, act.ErrChanged, ErrOver,
+// ErrPerson, *act.Denied, *act.FieldError, act.ErrNotFound, act.ErrChanged, ErrEnded,
 // ErrProposed, ErrNoSecond, *LiveError, and those of the action if it is carried out.
 func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 	w, s, err := d.read(ctx, p)
-	if earlier, ok := errors.AsType[*sentBefore](err); ok {
+	if earlier, ok := errors.AsType[*duplicateForm](err); ok {
 		return earlier.Approval, nil
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 	if w.live, err = d.ask(ctx, w.action, s, w.params); err != nil {
 		return nil, err
 	}
-	if w.live != nil && !w.live.Verified() && !w.said.Unverified {
+	if w.live != nil && !w.live.Verified() && !w.common.Unverified {
 		return nil, invalid.Field("params.unverified", tUnverified)
 	}
 	var a *Approval
@@ -81,7 +81,7 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 		return nil, err
 	}
 	if a == nil { // the same form was submitted concurrently
-		earlier, ok := errors.AsType[*sentBefore](d.sentBefore(ctx, p))
+		earlier, ok := errors.AsType[*duplicateForm](d.duplicateForm(ctx, p))
 		if !ok {
 			return nil, db.ErrStale
 		}
@@ -96,7 +96,7 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 }
 
 // read validates a proposal against the current object.
-func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err error) {
+func (d *Desk) read(ctx context.Context, p Proposal) (w parsedProposal, s act.Subject, err error) {
 	w.Proposal = p
 	if p.By.Token != nil {
 		return w, s, ErrPerson
@@ -107,7 +107,7 @@ func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err
 	if err = d.person(p.By, w.action); err != nil {
 		return w, s, err
 	}
-	if err = d.sentBefore(ctx, p); err != nil {
+	if err = d.duplicateForm(ctx, p); err != nil {
 		return w, s, err
 	}
 	if w.Reason, err = act.CheckReason(p.Reason); err != nil {
@@ -123,16 +123,16 @@ func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err
 	if err = d.mayPropose(w.action, &s, p.By.Roles); err != nil {
 		return w, s, err
 	}
-	return w, s, d.fits(ctx, d.o.DB.Read, w, s)
+	return w, s, d.applicable(ctx, d.o.DB.Read, w, s)
 }
 
-// sentBefore carries the approval that this form has already created. It is not a failure.
-type sentBefore struct{ *Approval }
+// duplicateForm carries the approval that this form has already created. It is not a failure.
+type duplicateForm struct{ *Approval }
 
-func (*sentBefore) Error() string { return "this form was sent before" }
+func (*duplicateForm) Error() string { return "this form was sent before" }
 
-// sentBefore finds what the form with this key created. Errors: *sentBefore.
-func (d *Desk) sentBefore(ctx context.Context, p Proposal) error {
+// duplicateForm finds what the form with this key created. Errors: *duplicateForm.
+func (d *Desk) duplicateForm(ctx context.Context, p Proposal) error {
 	row, err := act.DoneBy(ctx, d.o.DB, p.Key, "approval", "")
 	if err != nil || row == nil {
 		return err
@@ -143,13 +143,13 @@ func (d *Desk) sentBefore(ctx context.Context, p Proposal) error {
 	}
 	a, err := Find(ctx, d.o.DB, id)
 	if err == nil && a.MakerKind == ByOperator && a.Maker == p.By.ID {
-		err = &sentBefore{a}
+		err = &duplicateForm{a}
 	}
 	return err
 }
 
 // readParams parses the parameters, including those that every action accepts.
-func (w *wish) readParams() error {
+func (w *parsedProposal) readParams() error {
 	raw := bytes.TrimSpace(w.Params)
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = []byte("{}")
@@ -159,19 +159,20 @@ func (w *wish) readParams() error {
 		return &act.FieldError{Field: "params", Problem: "use a JSON object whose numbers are whole"}
 	}
 	w.raw = canonical
-	if w.said, err = w.action.readSaid(canonical); err != nil {
+	if w.common, err = w.action.readCommon(canonical); err != nil {
 		return err
 	}
-	if problem := saidFields[0].Problem(reflect.ValueOf(strings.TrimSpace(w.said.Evidence))); w.action.Second.Evidence && problem.EN != "" {
+	problem := commonFields[0].Problem(reflect.ValueOf(strings.TrimSpace(w.common.Evidence)))
+	if w.action.Second.Evidence && problem.EN != "" {
 		return &act.FieldError{Field: "params.evidence", Problem: problem.EN, Says: problem}
 	}
 	w.params, err = w.action.params(canonical)
 	return err
 }
 
-// readSaid parses what every action accepts. Where no supplier is queried, nothing is
+// readCommon parses what every action accepts. Where no supplier is queried, nothing is
 // unverified.
-func (a decision) readSaid(params json.RawMessage) (s said, err error) {
+func (a decision) readCommon(params json.RawMessage) (s commonParams, err error) {
 	err = json.Unmarshal(params, &s)
 	s.Unverified = s.Unverified && a.Second.Query != nil
 	var typed *json.UnmarshalTypeError
@@ -236,7 +237,7 @@ func (d *Desk) queryFor(ctx context.Context, a *Approval, action decision, s act
 }
 
 // propose writes a proposal, and carries it out if no second person is needed.
-func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err error) {
+func (d *Desk) propose(ctx context.Context, tx db.Tx, w parsedProposal) (a *Approval, err error) {
 	people, err := d.o.Operators.Lock(ctx, tx, w.By.ID)
 	if err != nil {
 		return nil, err
@@ -257,7 +258,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 		err = d.mayPropose(w.action, &s, maker.Roles)
 	}
 	if err == nil {
-		err = d.fits(ctx, tx, w, s)
+		err = d.applicable(ctx, tx, w, s)
 	}
 	if err != nil {
 		return nil, err
@@ -266,7 +267,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 	a = &Approval{
 		ID: d.o.DB.NewID(), Action: w.action.Name, Object: w.action.Object, ObjectID: w.ObjectID, MerchantID: s.MerchantID,
 		Amount:   s.Amount,
-		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.said.Evidence, Maker: w.By.ID, MakerKind: ByOperator,
+		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.common.Evidence, Maker: w.By.ID, MakerKind: ByOperator,
 		OrderNo: s.OrderNo, State: Waiting,
 		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
@@ -277,14 +278,14 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 	waits := a.Second && d.waits(w.action, s)
 	a.SinglePerson = a.Second && !waits
 	if waits {
-		found, err := d.hasChecker(ctx, tx, w.action, maker, a.makerRoles(), w.said.Unverified)
+		found, err := d.hasChecker(ctx, tx, w.action, maker, a.makerRoles(), w.common.Unverified)
 		if err == nil && !found {
 			err = ErrNoSecond
 		}
 		if err != nil {
 			return nil, err
 		}
-	} else if a.SinglePerson && w.said.Unverified && !maker.Roles.Has(access.Lead) {
+	} else if a.SinglePerson && w.common.Unverified && !maker.Roles.Has(access.Lead) {
 		return nil, &RoleError{Permission: w.action.Second.Approve, Roles: []string{access.Lead}}
 	}
 	if err := d.hold(ctx, tx, w.action, a, &s); err != nil {
@@ -299,11 +300,11 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, err 
 	} else if err != nil {
 		return nil, fmt.Errorf("write a proposal: %w", err)
 	}
-	if err := d.keep(ctx, tx, a, "propose", w.By, a.Reason, answerOf(w.live)); err != nil || waits {
+	if err := d.writeAudit(ctx, tx, a, "propose", w.By, a.Reason, answerOf(w.live)); err != nil || waits {
 		return a, err
 	}
 	a.DecidedAt = &now
-	return a, d.carryOut(ctx, tx, deciding{action: w.action, params: w.params, live: w.live}, a, w.By, s)
+	return a, d.carryOut(ctx, tx, verdictState{action: w.action, params: w.params, live: w.live}, a, w.By, s)
 }
 
 func answerOf(live *act.Live) map[string]any {
@@ -352,8 +353,8 @@ func (d *Desk) hold(ctx context.Context, tx db.Tx, action decision, a *Approval,
 	return err
 }
 
-// fits checks a proposal against the current object.
-func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error {
+// applicable checks a proposal against the current object.
+func (d *Desk) applicable(ctx context.Context, q bun.IDB, w parsedProposal, s act.Subject) error {
 	var open int
 	err := q.NewRaw("SELECT count(*) FROM approvals WHERE object = ? AND object_id = ? AND "+Moves.In("state", Moves.Open()...),
 		w.action.Object, w.ObjectID).Scan(ctx, &open)
@@ -363,7 +364,7 @@ func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error
 	if open > 0 {
 		return ErrProposed
 	}
-	if err := w.action.fits(s); err != nil {
+	if err := w.action.applicable(s); err != nil {
 		return err
 	}
 	if w.Version != 0 && w.Version != s.Version {

@@ -20,7 +20,7 @@ func TestTwoPeopleDecideOnceAndLeaveTheirNames(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
-		p := h.wish(finance)
+		p := h.proposal(finance)
 		p.Version, p.Key = 7, "form"
 		a, err := h.desk.Propose(t.Context(), p)
 		if err != nil || a.State != approval.Waiting || a.Version != 8 || a.Amount != 1998 || a.Currency != "CNY" || a.OrderNo != "no-m1" ||
@@ -118,7 +118,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 			"another version": {func(p *approval.Proposal) { p.Version = 6 }, is(act.ErrChanged)},
 			"it is over": {
 				func(p *approval.Proposal) { h.exec("UPDATE merchants SET name = 'gone' WHERE id = 1") },
-				is(approval.ErrOver),
+				is(approval.ErrEnded),
 			},
 			"it does not fit": {
 				func(p *approval.Proposal) { h.exec("UPDATE merchants SET name = 'closed' WHERE id = 1") },
@@ -136,7 +136,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 				h.exec("UPDATE operators SET disabled_at = 1 WHERE role = 'lead'")
 			}, is(approval.ErrNoSecond)},
 		} {
-			p := h.wish(finance)
+			p := h.proposal(finance)
 			c.change(&p)
 			a, err := h.desk.Propose(t.Context(), p)
 			if a != nil || !c.want(err) {
@@ -154,7 +154,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 		if a := h.propose(finance); a.State != approval.Waiting { // the control
 			t.Errorf("%+v", a)
 		}
-		if _, err := h.desk.Propose(t.Context(), h.wish(lead)); !errors.Is(err, approval.ErrProposed) {
+		if _, err := h.desk.Propose(t.Context(), h.proposal(lead)); !errors.Is(err, approval.ErrProposed) {
 			t.Errorf("a second one about it: %v", err)
 		}
 	})
@@ -169,7 +169,7 @@ func TestWhoMayCheckDependsOnTheMaker(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	h.exec("UPDATE operators SET disabled_at = 1 WHERE id = 11")
-	p := h.wish(lead)
+	p := h.proposal(lead)
 	p.ObjectID = "m2"
 	if _, err := h.desk.Propose(t.Context(), p); !errors.Is(err, approval.ErrNoSecond) ||
 		!strings.Contains(err.Error(), "backstop operator add") {
@@ -184,13 +184,13 @@ func TestAHouseOfOneDecidesAloneUpToItsLimit(t *testing.T) {
 		h.exec("UPDATE operators SET disabled_at = 1 WHERE id <> 12")
 		for _, limit := range []int64{0, 1997} {
 			h.rules = settings.Rules{Above: map[string]settings.Above{"CNY": {Amount: limit}}}
-			if _, err := h.desk.Propose(t.Context(), h.wish(lead)); !errors.Is(err, approval.ErrNoSecond) {
+			if _, err := h.desk.Propose(t.Context(), h.proposal(lead)); !errors.Is(err, approval.ErrNoSecond) {
 				t.Errorf("above the limit of %d: %v", limit, err)
 			}
 		}
 		h.rules.Above["CNY"] = settings.Above{Amount: 1998}
 		h.fails = errRefused
-		if _, err := h.desk.Propose(t.Context(), h.wish(lead)); !errors.Is(err, errRefused) {
+		if _, err := h.desk.Propose(t.Context(), h.proposal(lead)); !errors.Is(err, errRefused) {
 			t.Errorf("what cannot be done: %v", err)
 		}
 		h.fails = nil

@@ -13,7 +13,7 @@ import (
 
 // QueryAgain queries the supplier about a proposal that can still take effect, decides nothing, and
 // returns it with the answer. Errors: ErrPerson, act.ErrNotFound, *act.Denied, ErrExpired,
-// ErrOver, act.ErrChanged, *act.FieldError.
+// ErrEnded, act.ErrChanged, *act.FieldError.
 func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 	a, action, err := d.find(ctx, v)
 	if err != nil {
@@ -41,7 +41,7 @@ func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 		return nil, err
 	}
 	s, err := action.find(ctx, d.o.DB.Read, a.ObjectID)
-	if err == nil && !a.isOf(s, from) {
+	if err == nil && !a.matches(s, from) {
 		err = act.ErrChanged
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 		if first, err = act.TakeKey(ctx, tx, d.o.DB.Now(), v.Key); err != nil || !first {
 			return err
 		}
-		if err := d.keep(ctx, tx, a, "query", v.By, reason, nil); err != nil {
+		if err := d.writeAudit(ctx, tx, a, "query", v.By, reason, nil); err != nil {
 			return err
 		}
 		return act.KeepKey(ctx, tx, v.Key)

@@ -27,7 +27,7 @@ func (f *failure) Unwrap() error { return f.error }
 
 // carryOut runs the effect, in the transaction of the decision. by is who decided it. Errors:
 // *failure.
-func (d *Desk) carryOut(ctx context.Context, tx db.Tx, c deciding, a *Approval, by act.Actor, s act.Subject) error {
+func (d *Desk) carryOut(ctx context.Context, tx db.Tx, c verdictState, a *Approval, by act.Actor, s act.Subject) error {
 	if err := d.begin(ctx, tx, a); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *Desk) done(ctx context.Context, tx db.Tx, a *Approval, result map[strin
 	if err := d.move(ctx, tx, a, Done, "done_at", "result"); err != nil {
 		return err
 	}
-	return d.keep(ctx, tx, a, "done", by, "", nil)
+	return d.writeAudit(ctx, tx, a, "done", by, "", nil)
 }
 
 // fresh checks that the supplier's answer is stored and recent: the decision rests on it.
@@ -116,14 +116,14 @@ func asFailure(err error) error {
 }
 
 // fail records that a decision could not be carried out; its effect was rolled back.
-func (d *Desk) fail(ctx context.Context, c deciding, cause error) (a *Approval, err error) {
+func (d *Desk) fail(ctx context.Context, c verdictState, cause error) (a *Approval, err error) {
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var again bool
 		if a, again, err = d.lock(ctx, tx, c); err != nil || again {
 			return err
 		}
 		d.sign(c, a)
-		if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
+		if err := d.writeAudit(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
 			return err
 		}
 		if err := d.begin(ctx, tx, a); err != nil {
@@ -152,5 +152,5 @@ func (d *Desk) failed(ctx context.Context, tx db.Tx, action decision, a *Approva
 	if err := d.move(ctx, tx, a, Failed, "done_at", "error", "released_version"); err != nil {
 		return err
 	}
-	return d.keep(ctx, tx, a, "fail", by, "", map[string]any{"error": a.Error})
+	return d.writeAudit(ctx, tx, a, "fail", by, "", map[string]any{"error": a.Error})
 }

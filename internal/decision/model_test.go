@@ -125,7 +125,7 @@ func (p *program) apply(s step) (err error) {
 	case stepApprove, stepAgain:
 		run := p.desk.Approve
 		if s.kind == stepAgain {
-			run = p.desk.Again
+			run = p.desk.Retry
 		}
 		_, err = run(ctx, verdict())
 	case stepReject:

@@ -58,7 +58,7 @@ func TestAnOperatorsRefundHoldsItsMoneyAndWaitsForASecondPerson(t *testing.T) {
 			k.available() != before-500 {
 			t.Errorf("%+v, available %d of %d", r, k.available(), before)
 		}
-		if _, err := k.approve(access.Finance, a); !errors.Is(err, approval.ErrOwn) {
+		if _, err := k.approve(access.Finance, a); !errors.Is(err, approval.ErrSelfApproval) {
 			t.Errorf("approved by its maker: %v", err)
 		}
 		second, err := k.propose(access.Lead, refundWish(o, 1499, "14.99")) // all that is left

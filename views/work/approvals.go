@@ -142,7 +142,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 				panel.Code(p, "approve-code"))),
 			ui.If(a.May.Reject, panel.ReasonPanel(p, "reject", path+"/reject", a.Key, tReject, tRejectHow)),
 			ui.If(a.May.Withdraw, panel.ReasonPanel(p, "withdraw", path+"/withdraw", a.Key, tWithdraw, tWithdrawHow)),
-			ui.If(a.May.Again, panel.ReasonPanel(p, "again", path+"/again", a.Key, tRepeatRun, tRepeatHow, verdictFields(p, a))),
+			ui.If(a.May.Retry, panel.ReasonPanel(p, "again", path+"/again", a.Key, tRepeatRun, tRepeatHow, verdictFields(p, a))),
 		},
 	})
 }

@@ -171,7 +171,7 @@ func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*a
 				return missing
 			}
 			return s.changed(c, err, object, about)
-		case errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrExpired):
+		case errors.Is(err, approval.ErrEnded), errors.Is(err, approval.ErrExpired):
 			return s.late(c, err, v)
 		case err != nil:
 			return err
@@ -240,11 +240,11 @@ func (s *handlers) approvalRoutes() []web.Route {
 // answers whoever might have approved what another one has: it is approved, and nothing runs twice.
 func (s *handlers) approve(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
 	a, err := s.Approvals.Approve(ctx, v)
-	if !errors.Is(err, approval.ErrOver) {
+	if !errors.Is(err, approval.ErrEnded) {
 		return a, err
 	}
 	if a, err = s.Approvals.Find(ctx, v.ID, v.By); err == nil && !(a.IsApproved() && a.Hash == v.Hash) {
-		err = approval.ErrOver
+		err = approval.ErrEnded
 	}
 	return a, err
 }
@@ -254,7 +254,7 @@ func (s *handlers) reject(ctx context.Context, v approval.Verdict) (*approval.Ap
 }
 
 func (s *handlers) again(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
-	return s.Approvals.Again(ctx, v)
+	return s.Approvals.Retry(ctx, v)
 }
 
 func (s *handlers) withdraw(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {

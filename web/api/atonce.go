@@ -72,7 +72,7 @@ func (s *handlers) doAtOnce(c *fiber.Ctx, p approval.Proposal) error {
 	offers := s.atOnce(subject, items, func(access.Permission) bool { return true })
 	switch {
 	case !x.State.Open():
-		return approval.ErrOver
+		return approval.ErrEnded
 	case !slices.ContainsFunc(offers, func(o approval.Offer) bool { return o.Action == p.Action }):
 		return web.InvalidField("action", "this action does not apply in the current state")
 	case p.Version != 0 && p.Version != subject.Version:
@@ -151,7 +151,7 @@ func (s *handlers) runAtOnce(c *fiber.Ctx, p approval.Proposal, x *console.Excep
 		}
 	}
 	if len(rows) == 0 {
-		return nil, approval.ErrOver // it already goes on by itself
+		return nil, approval.ErrEnded // it already goes on by itself
 	}
 	slices.Sort(rows)
 	ids := make([]string, len(rows))

@@ -111,7 +111,7 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 		switch {
 		case live:
 			return s.sendApproval(c, http.StatusConflict, work.RefusedByAnswer)
-		case errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrExpired):
+		case errors.Is(err, approval.ErrEnded), errors.Is(err, approval.ErrExpired):
 			return s.sendApproval(c, http.StatusConflict, work.RefusedAsLate)
 		case err != nil:
 			return err

@@ -144,7 +144,7 @@ func (s *handlers) routes() []web.Route {
 		page("/approvals/:approval", access.ViewExceptions, s.approvalPage, web.Menu{}),
 		// The desk checks who may decide what, because that depends on the approval.
 		post("/approvals/:approval/approve", access.ViewExceptions, s.afterCode(s.onApproval((*approval.Desk).Approve))),
-		post("/approvals/:approval/again", access.ViewExceptions, s.onApproval((*approval.Desk).Again)),
+		post("/approvals/:approval/again", access.ViewExceptions, s.onApproval((*approval.Desk).Retry)),
 		post("/approvals/:approval/query", access.QueryOrders, s.onApproval((*approval.Desk).QueryAgain)),
 		post("/approvals/:approval/reject", access.ViewExceptions, s.onApproval((*approval.Desk).Reject)),
 		post("/approvals/:approval/withdraw", access.ViewExceptions, s.onApproval((*approval.Desk).Withdraw)),

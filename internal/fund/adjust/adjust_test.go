@@ -204,7 +204,7 @@ func TestWhatIsNoAdjustmentIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.approve(a, ann); !errors.Is(err, approval.ErrOwn) {
+	if _, err := o.approve(a, ann); !errors.Is(err, approval.ErrSelfApproval) {
 		t.Errorf("the maker approves: %v", err)
 	}
 	o.Want(t, 1, "SELECT count(*) FROM transfers") // the payment

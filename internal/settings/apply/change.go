@@ -33,7 +33,7 @@ const (
 )
 
 // errGone means that a proposal ended without effect, so its values were deleted.
-var errGone = fmt.Errorf("the new values were deleted when the proposal ended: apply the file again: %w", approval.ErrOver)
+var errGone = fmt.Errorf("the new values were deleted when the proposal ended: apply the file again: %w", approval.ErrEnded)
 
 // change is what two people decide on: the parameters of an approval.
 type change struct {

@@ -223,7 +223,7 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 		if a.Maker != g.people["ada"].ID {
 			t.Errorf("maker %d", a.Maker)
 		}
-		if _, err := g.approve(a, "ada"); !errors.Is(err, approval.ErrOwn) {
+		if _, err := g.approve(a, "ada"); !errors.Is(err, approval.ErrSelfApproval) {
 			t.Errorf("err = %v", err)
 		}
 		g.mustApprove(a)
@@ -421,10 +421,10 @@ func TestValuesBelongToTheirApproval(t *testing.T) {
 			t.Errorf("%+v, %v", is, err)
 		}
 		// It cannot be run again: its values were deleted.
-		if _, err := g.desk().Again(t.Context(), approval.Verdict{
+		if _, err := g.desk().Retry(t.Context(), approval.Verdict{
 			ID: a.ID, Hash: a.Hash, Reason: "once more, please",
 			By: g.people["mo"],
-		}); !errors.Is(err, approval.ErrOver) {
+		}); !errors.Is(err, approval.ErrEnded) {
 			t.Errorf("again: %v", err)
 		}
 	})
