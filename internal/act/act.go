@@ -96,9 +96,9 @@ type Subject struct {
 	SupplierID int64
 	// OrderNo is the order concerned; "" = none.
 	OrderNo string
-	// Prospect is what Do would do in the current state; "" = Will.
-	Prospect Prospect
-	Value    any // for the Kind's own use
+	// Effect is what Do would do in the current state; "" = Will.
+	Effect Effect
+	Value  any // for the Kind's own use
 }
 
 // TypedAmount returns the amount that must be typed, as displayed but without symbol and
@@ -110,40 +110,40 @@ func (s Subject) TypedAmount() string {
 	return money.Format(s.Amount, s.Currency)
 }
 
-// Prospect is what an act would do to a subject, or did. Batches store these values.
-type Prospect string
+// Effect is what an act would do to a subject, or did. Batches store these values.
+type Effect string
 
-// Prospects.
+// Effects.
 const (
-	Will      Prospect = "will_run"        // acts at once
-	Waits     Prospect = "waits"           // acts, with effect later: behind a breaker
-	WillQuery Prospect = "will_query"      // queries the supplier first
-	Final     Prospect = "skip_final"      // nothing left to do
-	Unknown   Prospect = "blocked_unknown" // the result is unknown, and no supplier can be queried
-	Blocked   Prospect = "blocked_other"   // something else is working on it
+	Will      Effect = "will_run"        // acts at once
+	Waits     Effect = "waits"           // acts, but later: behind a breaker
+	WillQuery Effect = "will_query"      // queries the supplier first
+	Final     Effect = "skip_final"      // nothing left to do
+	Unknown   Effect = "blocked_unknown" // the result is unknown, and no supplier can be queried
+	Blocked   Effect = "blocked_other"   // something else is working on it
 )
 
-// Prospects lists all prospects in display order.
-var Prospects = []Prospect{Will, Waits, WillQuery, Final, Unknown, Blocked}
+// Effects lists all effects in display order.
+var Effects = []Effect{Will, Waits, WillQuery, Final, Unknown, Blocked}
 
-// Acts reports whether an act with this prospect does anything.
-func (p Prospect) Acts() bool { return p == Will || p == Waits || p == WillQuery || p == "" }
+// Acts reports whether an act with this effect does anything.
+func (e Effect) Acts() bool { return e == Will || e == Waits || e == WillQuery || e == "" }
 
 // Outcome is the result for one subject.
 type Outcome struct {
-	Prospect Prospect
+	Effect Effect
 	// Details are recorded in the audit beside the reason, those of a decision in its approval; no
 	// secrets.
 	Details map[string]any
-	// With holds further acts caused by this one, each with its own audit row. Actor and reason
+	// ExtraAudit holds further acts caused by this one, each with its own audit row. Actor and reason
 	// are filled in.
-	With []audit.Act
+	ExtraAudit []audit.Act
 	// After waits for a result after the commit, such as a supplier's answer; nil = none.
 	After func(context.Context) (any, error)
 	// Err is why the subject was left unchanged. The rest of a set goes on.
 	Err error
-	// Quiet acts concern nobody but the actor, and are not recorded in the audit.
-	Quiet bool
+	// SkipAudit acts concern nobody but the actor, and are not recorded in the audit.
+	SkipAudit bool
 	// Repeated means that an earlier call with the same key did this.
 	Repeated bool
 }
@@ -166,8 +166,8 @@ type Kind struct {
 	Scope      string            // required of a service token; "" = services may not do this
 	// OfMerchant acts are done by merchants' systems too, about what is theirs.
 	OfMerchant bool
-	// Easy acts are easily undone and need no reason.
-	Easy bool
+	// NoReason acts are easily undone and need no reason.
+	NoReason bool
 	// Fresh acts ask operators who have a second factor for it, unless they gave it within the last
 	// 10 minutes.
 	Fresh bool
@@ -176,9 +176,9 @@ type Kind struct {
 	Params      Params
 	// Load returns the subjects that exist, in any order.
 	Load func(ctx context.Context, q bun.IDB, refs []Ref) ([]Subject, error)
-	// Needs returns a permission required besides Permission for this subject and these
+	// ExtraPermission returns a permission required besides Permission for this subject and these
 	// parameters; "" = none. Services do not have it. nil = never any.
-	Needs func(s Subject, params any) access.Permission
+	ExtraPermission func(s Subject, params any) access.Permission
 	// Do changes the subjects, each by compare-and-set against what Load found, and returns one
 	// Outcome per subject, in order. It sends nothing; work for after the commit goes into
 	// tx.OnEnd. nil = only the audit row is written.

@@ -45,7 +45,7 @@ func newClerk(t *testing.T, d *db.DB) *clerk {
 	rename := act.Kind{
 		Name: "merchant.rename", Object: "merchant", Permission: access.IgnoreExceptions, Scope: access.Control, TypedAmount: true,
 		Params: act.ParamsOf[naming](), Load: load, Do: k.rename,
-		Needs: func(s act.Subject, params any) access.Permission {
+		ExtraPermission: func(s act.Subject, params any) access.Permission {
 			if params.(naming).Name == "gold" {
 				return access.ApproveSettings
 			}
@@ -53,7 +53,7 @@ func newClerk(t *testing.T, d *db.DB) *clerk {
 		},
 	}
 	note := act.Kind{Name: "merchant.note", Object: "merchant", Permission: access.Comment, Load: load}
-	take := act.Kind{Name: "merchant.take", Object: "merchant", Permission: access.Comment, Load: load, Easy: true}
+	take := act.Kind{Name: "merchant.take", Object: "merchant", Permission: access.Comment, Load: load, NoReason: true}
 	k.registry = act.New(d, k.log, policy, rename, note, take)
 	k.exec("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (1, 'm1', 'one', '[]', '{}', 0, 7), (2, 'm2', 'two', '[]', '{}', 0, 7)")
 	return k
@@ -87,8 +87,8 @@ func (k *clerk) rename(ctx context.Context, tx db.Tx, in act.Input, subjects []a
 			return nil, err
 		}
 		out := act.Outcome{
-			Details: map[string]any{"was": s.Value},
-			With:    []audit.Act{{Action: "merchant.announce", Object: "merchant", ObjectID: s.ID}},
+			Details:    map[string]any{"was": s.Value},
+			ExtraAudit: []audit.Act{{Action: "merchant.announce", Object: "merchant", ObjectID: s.ID}},
 		}
 		if p.Refuse {
 			out.Err = errRefused

@@ -21,9 +21,9 @@ const (
 // NewKey returns a key for one call, to be embedded in a form.
 func NewKey() string { return seal.NewToken("") }
 
-// TakeKey stores a key in the transaction of the call; false = it was used already. Without a
+// ClaimKey stores a key in the transaction of the call; false = it was used already. Without a
 // key every call is new. Errors: *FieldError.
-func TakeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error) {
+func ClaimKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error) {
 	if key == "" {
 		return true, nil
 	}
@@ -42,9 +42,9 @@ func TakeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error)
 	return true, err
 }
 
-// KeepKey links the key to what the call did: the last row of the audit, whose end this
+// SaveKey links the key to what the call did: the last row of the audit, whose end this
 // transaction has locked.
-func KeepKey(ctx context.Context, tx db.Tx, key string) error {
+func SaveKey(ctx context.Context, tx db.Tx, key string) error {
 	if key == "" {
 		return nil
 	}
@@ -60,11 +60,11 @@ func KeepKey(ctx context.Context, tx db.Tx, key string) error {
 // empty, one of this kind; nil = nothing. Pages show it as the result, and the check keeps a
 // crafted URL from showing an act that was done elsewhere.
 func (r *Registry) Done(ctx context.Context, key, object, id string) (*audit.Row, error) {
-	return DoneBy(ctx, r.db.Read, key, object, id)
+	return FindByKey(ctx, r.db.Read, key, object, id)
 }
 
-// DoneBy is Done without a Registry.
-func DoneBy(ctx context.Context, q bun.IDB, key, object, id string) (*audit.Row, error) {
+// FindByKey is Done without a Registry.
+func FindByKey(ctx context.Context, q bun.IDB, key, object, id string) (*audit.Row, error) {
 	if key == "" || len(key) > maxKey {
 		return nil, nil
 	}

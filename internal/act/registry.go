@@ -90,7 +90,7 @@ func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 	}
 	var out Outcome
 	err = r.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		first, err := TakeKey(ctx, tx, r.db.Now(), c.Key)
+		first, err := ClaimKey(ctx, tx, r.db.Now(), c.Key)
 		if err != nil || !first {
 			out.Repeated = !first
 			return err
@@ -99,13 +99,13 @@ func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 		if err != nil {
 			return err
 		}
-		if out, err = k.do(ctx, tx, in, s); err != nil || out.Quiet {
+		if out, err = k.do(ctx, tx, in, s); err != nil || out.SkipAudit {
 			return err
 		}
 		if err := r.keep(ctx, tx, k, in, s, out); err != nil {
 			return err
 		}
-		return KeepKey(ctx, tx, c.Key)
+		return SaveKey(ctx, tx, c.Key)
 	})
 	if err != nil {
 		return Outcome{}, err
@@ -140,7 +140,7 @@ func (c Call) input(k Kind) (in Input, err error) {
 	if in.Params, err = k.Params.Read(c.Params); err != nil {
 		return in, err
 	}
-	if k.Easy && strings.TrimSpace(c.Reason) == "" {
+	if k.NoReason && strings.TrimSpace(c.Reason) == "" {
 		return in, nil
 	}
 	in.Reason, err = CheckReason(c.Reason)
@@ -166,8 +166,8 @@ func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input)
 		return Subject{}, ErrNotFound
 	}
 	s := found[0]
-	if k.Needs != nil {
-		if needs := k.Needs(s, in.Params); needs != "" {
+	if k.ExtraPermission != nil {
+		if needs := k.ExtraPermission(s, in.Params); needs != "" {
 			if err := r.has(c.By, needs); err != nil {
 				return s, err
 			}
@@ -196,7 +196,7 @@ func (k Kind) do(ctx context.Context, tx db.Tx, in Input, s Subject) (Outcome, e
 
 // keep writes the audit rows.
 func (r *Registry) keep(ctx context.Context, tx db.Tx, k Kind, in Input, s Subject, out Outcome) error {
-	for _, a := range append(out.With, audit.Act{Action: k.Name, Object: k.Object, ObjectID: s.ID, Params: out.Details}) {
+	for _, a := range append(out.ExtraAudit, audit.Act{Action: k.Name, Object: k.Object, ObjectID: s.ID, Params: out.Details}) {
 		a.Actor, a.Remote, a.Params = in.By.Name, in.By.Remote, maps.Clone(a.Params)
 		if a.Params == nil {
 			a.Params = map[string]any{}

@@ -19,7 +19,7 @@ type Set struct {
 	// token; "" = both are those of the Kind.
 	Permission access.Permission
 	Scope      string
-	// Load returns the subjects of Ref.Row with their prospects, oldest first; nil = Kind.Load does.
+	// Load returns the subjects of Ref.Row with their effects, oldest first; nil = Kind.Load does.
 	Load func(ctx context.Context, q bun.IDB, refs []Ref) ([]Subject, error)
 	// Call processes one row outside any transaction, where Kind.Do would make an outside call; nil =
 	// Do takes the rows of a step. It may be called again for a row after a crash.

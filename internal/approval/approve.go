@@ -113,7 +113,7 @@ func (d *Desk) decideOnce(ctx context.Context, v Verdict, from State) (*Approval
 		if err := d.approve(ctx, tx, *c, a); err != nil {
 			return err
 		}
-		return act.KeepKey(ctx, tx, c.Key)
+		return act.SaveKey(ctx, tx, c.Key)
 	})
 	if failed, ok := errors.AsType[*failure](err); ok {
 		return d.fail(ctx, *c, failed.error)
@@ -138,7 +138,7 @@ func (d *Desk) checkVerdict(ctx context.Context, v Verdict, from State) (*Approv
 		}
 		return a, nil, nil
 	}
-	if row, err := act.DoneBy(ctx, d.o.DB, v.Key, "approval", a.No()); err != nil || row != nil {
+	if row, err := act.FindByKey(ctx, d.o.DB, v.Key, "approval", a.No()); err != nil || row != nil {
 		return a, nil, err // this form was sent before
 	}
 	c := &verdictState{Verdict: v, action: action, from: from}
@@ -249,7 +249,7 @@ func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
 // lock locks the people and the approval for the transaction, and checks what may have changed
 // meanwhile. again = another request with the same form or by the same person has decided it.
 func (d *Desk) lock(ctx context.Context, tx db.Tx, c verdictState) (a *Approval, again bool, err error) {
-	first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), c.Key)
+	first, err := act.ClaimKey(ctx, tx, d.o.DB.Now(), c.Key)
 	if err != nil {
 		return nil, false, err
 	}

@@ -189,8 +189,8 @@ func (d *Desk) has(roles access.Roles, permission access.Permission) bool {
 // for some object. Errors: *act.Denied.
 func (d *Desk) mayPropose(a decision, s *act.Subject, roles access.Roles) error {
 	needs := a.Permission
-	if s != nil && d.has(roles, needs) && a.Needs != nil {
-		needs = cmp.Or(a.Needs(*s, nil), needs)
+	if s != nil && d.has(roles, needs) && a.ExtraPermission != nil {
+		needs = cmp.Or(a.ExtraPermission(*s, nil), needs)
 	}
 	if !d.has(roles, needs) {
 		return &act.Denied{Permission: needs, Roles: d.o.Policy.RolesWith(needs)}

@@ -61,7 +61,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 	}
 	var repeated bool
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), v.Key)
+		first, err := act.ClaimKey(ctx, tx, d.o.DB.Now(), v.Key)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 		if err := d.writeAudit(ctx, tx, a, step, v.By, v.Reason, nil); err != nil {
 			return err
 		}
-		return act.KeepKey(ctx, tx, v.Key)
+		return act.SaveKey(ctx, tx, v.Key)
 	})
 	if err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func (d *Desk) ApproveMany(ctx context.Context, m Many) error {
 	if m.By.Token != nil || m.By.ID == 0 {
 		return ErrPerson
 	}
-	if done, err := act.DoneBy(ctx, d.o.DB.Read, m.Key, "approval", ""); err != nil || done != nil {
+	if done, err := act.FindByKey(ctx, d.o.DB.Read, m.Key, "approval", ""); err != nil || done != nil {
 		return err
 	}
 	if len(m.Hashes) == 0 || len(m.Hashes) > MaxMany {
@@ -205,7 +205,7 @@ func (d *Desk) obstacleOf(a *Approval, err error) Obstacle {
 
 // recordMany records what came of a form, unless the same form has been recorded.
 func (d *Desk) recordMany(ctx context.Context, tx db.Tx, m Many, results map[string]Obstacle) error {
-	first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), m.Key)
+	first, err := act.ClaimKey(ctx, tx, d.o.DB.Now(), m.Key)
 	if err != nil || !first {
 		return err
 	}
@@ -223,5 +223,5 @@ func (d *Desk) recordMany(ctx context.Context, tx db.Tx, m Many, results map[str
 	if err != nil {
 		return err
 	}
-	return act.KeepKey(ctx, tx, m.Key)
+	return act.SaveKey(ctx, tx, m.Key)
 }

@@ -90,7 +90,7 @@ func TestManyAreApprovedOneByOneAndOnce(t *testing.T) {
 // recorded checks what the audit has of a form.
 func (h *house) recorded(key string, want map[approval.Obstacle]int) {
 	h.Helper()
-	row, err := act.DoneBy(context.Background(), h.db.Read, key, "approval", "")
+	row, err := act.FindByKey(context.Background(), h.db.Read, key, "approval", "")
 	if err != nil || row == nil {
 		h.Fatalf("the form is not recorded: %v", err)
 	}

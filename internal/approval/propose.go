@@ -68,14 +68,14 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 	}
 	var a *Approval
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		first, err := act.TakeKey(ctx, tx, d.o.DB.Now(), p.Key)
+		first, err := act.ClaimKey(ctx, tx, d.o.DB.Now(), p.Key)
 		if err != nil || !first {
 			return err
 		}
 		if a, err = d.propose(ctx, tx, w); err != nil {
 			return err
 		}
-		return act.KeepKey(ctx, tx, p.Key)
+		return act.SaveKey(ctx, tx, p.Key)
 	})
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (*duplicateForm) Error() string { return "this form was sent before" }
 
 // duplicateForm finds what the form with this key created. Errors: *duplicateForm.
 func (d *Desk) duplicateForm(ctx context.Context, p Proposal) error {
-	row, err := act.DoneBy(ctx, d.o.DB, p.Key, "approval", "")
+	row, err := act.FindByKey(ctx, d.o.DB, p.Key, "approval", "")
 	if err != nil || row == nil {
 		return err
 	}

@@ -49,13 +49,13 @@ func (d *Desk) QueryAgain(ctx context.Context, v Verdict) (*Approval, error) {
 	}
 	var first bool
 	err = d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		if first, err = act.TakeKey(ctx, tx, d.o.DB.Now(), v.Key); err != nil || !first {
+		if first, err = act.ClaimKey(ctx, tx, d.o.DB.Now(), v.Key); err != nil || !first {
 			return err
 		}
 		if err := d.writeAudit(ctx, tx, a, "query", v.By, reason, nil); err != nil {
 			return err
 		}
-		return act.KeepKey(ctx, tx, v.Key)
+		return act.SaveKey(ctx, tx, v.Key)
 	})
 	if err != nil || !first {
 		return a, err

@@ -132,7 +132,7 @@ func (d *Desk) fail(ctx context.Context, c verdictState, cause error) (a *Approv
 		if err := d.failed(ctx, tx, c.action, a, cause.Error(), c.By, c.from == Waiting); err != nil {
 			return err
 		}
-		return act.KeepKey(ctx, tx, c.Key)
+		return act.SaveKey(ctx, tx, c.Key)
 	})
 	if err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ type Batch struct {
 	ToDo        int64  `bun:"to_do"`        // rows to act on, which come first
 	ProcessedTo int64  `bun:"processed_to"` // no row up to this number is left to do
 	Steps       int64  `bun:"steps"`        // steps done
-	Planned     Tally  `bun:"planned"`      // all rows found, by act.Prospect
+	Planned     Tally  `bun:"planned"`      // all rows found, by act.Effect
 	Result      Tally  `bun:"result"`       // rows processed, by end; see ends
 	Drift       Tally  `bun:"drift"`        // under "": how far the amounts are from those shown
 	Reason      string `bun:"reason"`
@@ -105,7 +105,7 @@ type Row struct {
 	ObjectID int64    `bun:"object_id"`
 	OrderNo  string   `bun:"order_no"`
 	State    RowState `bun:"state"`
-	Outcome  string   `bun:"outcome"` // an act.Prospect: as shown, or as it is since
+	Outcome  string   `bun:"outcome"` // an act.Effect: as shown, or as it is since
 	Cause    string   `bun:"cause"`
 	Amount   int64    `bun:"amount"` // as shown, in minor units
 	Currency string   `bun:"currency"`

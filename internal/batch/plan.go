@@ -76,14 +76,14 @@ func (b *Batches) judge(ctx context.Context, k *act.Kind, x *Batch, by act.Actor
 				continue
 			}
 			r := Row{
-				BatchID: x.ID, Object: k.Object, ObjectID: s.Row, OrderNo: s.OrderNo, State: RowWaiting, Outcome: outcome(s.Prospect),
+				BatchID: x.ID, Object: k.Object, ObjectID: s.Row, OrderNo: s.OrderNo, State: RowWaiting, Outcome: outcome(s.Effect),
 				Amount: s.Amount, Currency: s.Currency,
 			}
-			if s.Prospect == act.Waits {
+			if s.Effect == act.Waits {
 				r.Cause = MerchantBreaker
 			}
-			x.Planned.add(string(prospect(s)), s)
-			if s.Prospect.Acts() {
+			x.Planned.add(string(effect(s)), s)
+			if s.Effect.Acts() {
 				todo = append(todo, r)
 				continue
 			}
@@ -99,16 +99,16 @@ func (b *Batches) judge(ctx context.Context, k *act.Kind, x *Batch, by act.Actor
 	return rows, nil
 }
 
-// prospect returns a subject's prospect; Will if it has none.
-func prospect(s act.Subject) act.Prospect {
-	if s.Prospect == "" {
+// effect returns a subject's effect; Will if it has none.
+func effect(s act.Subject) act.Effect {
+	if s.Effect == "" {
 		return act.Will
 	}
-	return s.Prospect
+	return s.Effect
 }
 
-// outcome returns the contract's word for a prospect.
-func outcome(p act.Prospect) string {
+// outcome returns the contract's word for an effect.
+func outcome(p act.Effect) string {
 	if p == act.Waits || p == "" {
 		return string(act.Will)
 	}

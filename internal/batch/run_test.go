@@ -33,7 +33,7 @@ func (a *queried) kind() act.Kind {
 		Load: func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 			all := make([]act.Subject, len(refs))
 			for i, r := range refs {
-				all[i] = act.Subject{Row: r.Row, Prospect: act.WillQuery, SupplierID: 1}
+				all[i] = act.Subject{Row: r.Row, Effect: act.WillQuery, SupplierID: 1}
 			}
 			return all, nil
 		},

@@ -35,11 +35,11 @@ type end struct {
 }
 
 // is sets how a row ended.
-func (e *end) is(state RowState, outcome act.Prospect, cause string) {
+func (e *end) is(state RowState, outcome act.Effect, cause string) {
 	e.State, e.Outcome, e.Cause = state, outcomeOf(outcome, e.Outcome), cause
 }
 
-func outcomeOf(p act.Prospect, shown string) string {
+func outcomeOf(p act.Effect, shown string) string {
 	if p == "" {
 		return shown
 	}
@@ -159,8 +159,8 @@ func (b *Batches) judged(ctx context.Context, q bun.IDB, k *act.Kind, rows []Row
 		switch {
 		case e.now == nil:
 			e.is(RowSkipped, act.Final, "gone")
-		case !e.now.Prospect.Acts():
-			e.is(RowSkipped, e.now.Prospect, "")
+		case !e.now.Effect.Acts():
+			e.is(RowSkipped, e.now.Effect, "")
 		case e.now.SupplierID != 0 && b.o.Down != nil && b.o.Down(e.now.SupplierID):
 			return nil, nil, errDown
 		default:
@@ -187,12 +187,12 @@ func (b *Batches) do(ctx context.Context, tx db.Tx, k *act.Kind, x *Batch, acts 
 	}
 	for i, o := range outs {
 		switch e := acts[i]; {
-		case o.Err == nil && o.Prospect == act.Waits:
+		case o.Err == nil && o.Effect == act.Waits:
 			e.is(RowDone, act.Will, MerchantBreaker)
 		case o.Err == nil:
 			e.is(RowDone, "", "")
-		case o.Prospect == act.Final || o.Prospect == act.Unknown || o.Prospect == act.Blocked:
-			e.is(RowSkipped, o.Prospect, "")
+		case o.Effect == act.Final || o.Effect == act.Unknown || o.Effect == act.Blocked:
+			e.is(RowSkipped, o.Effect, "")
 		default:
 			e.is(RowFailed, "", causeOf(o.Err))
 		}

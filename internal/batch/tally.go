@@ -8,12 +8,12 @@ import (
 	"backstop/internal/report"
 )
 
-// Tally counts subjects and their money by currency, grouped by end: an act.Prospect or a word
+// Tally counts subjects and their money by currency, grouped by end: an act.Effect or a word
 // for the result.
 type Tally map[string][]report.Sum
 
 // ends are how rows that were to be acted on end: a RowState or, if they were left alone, the
-// act.Prospect that they had by then.
+// act.Effect that they had by then.
 var ends = []string{
 	string(RowDone), string(act.Waits), string(RowFailed), string(act.Final), string(act.Unknown), string(act.Blocked),
 }
@@ -38,7 +38,7 @@ func (t Tally) Sums(of ...string) []report.Sum {
 	return all[""]
 }
 
-// acting are the prospects that lead to an act.
+// acting are the effects that lead to an act.
 var acting = []string{string(act.Will), string(act.Waits), string(act.WillQuery)}
 
 // Acts returns the subjects to act on, and their money, by currency.
@@ -91,7 +91,7 @@ func (t Tally) moved(r *Row, now *act.Subject) {
 	if r.Currency != "" {
 		t.plus("", shown)
 	}
-	if now != nil && now.Prospect != act.Final && now.Currency != "" {
+	if now != nil && now.Effect != act.Final && now.Currency != "" {
 		t.plus("", report.Sum{Currency: now.Currency, Minor: now.Amount})
 	}
 }

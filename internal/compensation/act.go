@@ -105,7 +105,7 @@ func (a Acts) Running() act.Kind {
 			for i, x := range items {
 				outs[i].Details = details(x)
 				if !slices.ContainsFunc(again, func(y *Item) bool { return y.ID == x.ID }) { // its subject may have another open one
-					outs[i].Prospect, outs[i].Err = act.Blocked, cmp.Or(refuse(x), act.ErrChanged)
+					outs[i].Effect, outs[i].Err = act.Blocked, cmp.Or(refuse(x), act.ErrChanged)
 				}
 			}
 			return outs, nil
@@ -114,8 +114,8 @@ func (a Acts) Running() act.Kind {
 	}
 }
 
-// prospect returns what running an item again would do.
-func prospect(x *Item) act.Prospect {
+// effect returns what running an item again would do.
+func effect(x *Item) act.Effect {
 	switch {
 	case x.State == Running:
 		return act.Blocked
@@ -168,7 +168,7 @@ func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error)
 	for i, x := range rows {
 		subjects[i] = act.Subject{
 			Row: x.ID, ID: strconv.FormatInt(x.ID, 10), MerchantID: x.MerchantID, Amount: x.Amount,
-			Currency: x.Currency, SupplierID: x.SupplierID, OrderNo: x.OrderNo, Prospect: prospect(x), Value: x,
+			Currency: x.Currency, SupplierID: x.SupplierID, OrderNo: x.OrderNo, Effect: effect(x), Value: x,
 		}
 	}
 	return subjects, nil

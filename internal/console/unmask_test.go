@@ -65,8 +65,8 @@ func TestUnmaskActsFindTheirObjects(t *testing.T) {
 				if got, err := k.Load(t.Context(), d.Read, []act.Ref{{Row: 5, ID: "ntf_0"}}); err != nil || len(got) != 0 {
 					t.Errorf("%s of nothing: %+v, %v", c.kind, got, err)
 				}
-				if k.Permission != access.ViewPersonal || k.Easy || k.Scope != "" || !strings.HasSuffix(k.Name, ".unmask") {
-					t.Errorf("%s needs %s, easy %t, scope %q", k.Name, k.Permission, k.Easy, k.Scope)
+				if k.Permission != access.ViewPersonal || k.NoReason || k.Scope != "" || !strings.HasSuffix(k.Name, ".unmask") {
+					t.Errorf("%s needs %s, easy %t, scope %q", k.Name, k.Permission, k.NoReason, k.Scope)
 				}
 			}
 		}

@@ -89,7 +89,7 @@ func Kinds(o Options) []act.Kind {
 		k := &all[i]
 		k.Permission, k.Second.Approve = cmp.Or(k.Permission, access.ProposeMoney), access.ApproveMoney
 		if k.Second.Ended == nil {
-			k.Second.Ended = func(s act.Subject) bool { return s.Prospect == act.Final }
+			k.Second.Ended = func(s act.Subject) bool { return s.Effect == act.Final }
 		}
 		k.Second.Unverified = k.Second.Query != nil
 	}
@@ -136,7 +136,7 @@ func LoadException(ctx context.Context, q bun.IDB, id string) (act.Subject, erro
 		Value: about,
 	}
 	if !x.State.Open() {
-		s.Prospect = act.Final
+		s.Effect = act.Final
 	}
 	if about.Refund, err = loadRefund(ctx, q, x); err != nil || x.OrderID == 0 {
 		return s, err
@@ -162,7 +162,7 @@ func LoadOrder(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 		OrderNo: o.OrderNo, Value: &Subject{Order: o},
 	}
 	if !o.Status.Open() {
-		s.Prospect = act.Final
+		s.Effect = act.Final
 	}
 	return s, nil
 }

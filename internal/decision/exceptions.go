@@ -236,7 +236,7 @@ func (d *desk) oweBack() act.Kind {
 // ignore keeps an exception closed when it is reported again.
 func (d *desk) ignore() act.Kind {
 	return act.Kind{
-		Name: Ignore, Permission: access.IgnoreExceptions, Needs: needsMoney,
+		Name: Ignore, Permission: access.IgnoreExceptions, ExtraPermission: needsMoney,
 		Second: &act.Second{Needed: ofAmount, Applies: undecided(func(s *Subject) bool { return !held(s) })},
 		Do: act.Each(func(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
 			return act.Outcome{}, d.decide(ctx, tx, in, s, exception.Ignored, "", "")
@@ -259,7 +259,7 @@ type elsewhereParams struct {
 // leaves the account of held money.
 func (d *desk) resolvedElsewhere() act.Kind {
 	return act.Kind{
-		Name: ResolvedElsewhere, Permission: access.IgnoreExceptions, Needs: needsMoney, Params: act.ParamsOf[elsewhereParams](),
+		Name: ResolvedElsewhere, Permission: access.IgnoreExceptions, ExtraPermission: needsMoney, Params: act.ParamsOf[elsewhereParams](),
 		Second: &act.Second{
 			Evidence: true, Needed: ofAmount, Applies: undecided(func(*Subject) bool { return true }),
 			Check: func(_ context.Context, _ bun.IDB, s act.Subject, p any) error {

@@ -137,7 +137,7 @@ func everyAction(t *testing.T, d *db.DB) {
 				refused, makers := map[string]func() error{}, []string{}
 				for _, role := range access.AllRoles {
 					needs := a.Permission
-					if a.Needs != nil && c.amount != "" {
+					if a.ExtraPermission != nil && c.amount != "" {
 						needs = access.ProposeMoney
 					}
 					if decidable() && policy.Allows(access.RolesOf(role), a.Permission) && policy.Allows(access.RolesOf(role), needs) {

@@ -39,7 +39,7 @@ type causes struct {
 	subjects []act.Subject
 }
 
-// load finds the exceptions of Ref.Row, with the prospect of running each again.
+// load finds the exceptions of Ref.Row, with the effect of running each again.
 func (r redrive) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	ids := make([]int64, len(refs))
 	for i, x := range refs {
@@ -63,7 +63,7 @@ func (r redrive) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Sub
 			Currency: x.Currency,
 		}
 		c := causes{x.Kind, behind[x.ID]}
-		s.Prospect, s.Value = c.prospect(x), c
+		s.Effect, s.Value = c.effect(x), c
 		for _, cause := range c.subjects {
 			s.SupplierID = cmp.Or(s.SupplierID, cause.SupplierID)
 		}
@@ -117,9 +117,9 @@ func (r redrive) behind(ctx context.Context, q bun.IDB, rows []*exception.Item) 
 	return behind, nil
 }
 
-// prospect returns what running an exception again would do. Of several deliveries, the first
+// effect returns what running an exception again would do. Of several deliveries, the first
 // that can be run decides.
-func (c causes) prospect(x *exception.Item) act.Prospect {
+func (c causes) effect(x *exception.Item) act.Effect {
 	switch {
 	case !x.State.Open():
 		return act.Final
@@ -129,11 +129,11 @@ func (c causes) prospect(x *exception.Item) act.Prospect {
 		return act.Final // it already continues on its own, or is no longer stored
 	}
 	for _, s := range c.subjects {
-		if s.Prospect.Acts() {
-			return cmp.Or(s.Prospect, act.Will)
+		if s.Effect.Acts() {
+			return cmp.Or(s.Effect, act.Will)
 		}
 	}
-	return c.subjects[0].Prospect
+	return c.subjects[0].Effect
 }
 
 // do makes the compensations or deliveries of exceptions due, which ends the exceptions.
@@ -148,7 +148,7 @@ func (r redrive) do(ctx context.Context, tx db.Tx, in act.Input, subjects []act.
 		for i, s := range subjects {
 			c := s.Value.(causes)
 			for _, cause := range c.subjects {
-				if c.kind == part.name && cause.Prospect.Acts() {
+				if c.kind == part.name && cause.Effect.Acts() {
 					acts, of = append(acts, cause), append(of, i)
 				}
 			}
@@ -168,7 +168,7 @@ func (r redrive) do(ctx context.Context, tx db.Tx, in act.Input, subjects []act.
 		seen := map[int]bool{}
 		for k, out := range done {
 			if i := of[k]; !seen[i] || outs[i].Err != nil { // one success is enough
-				outs[i], seen[i] = act.Outcome{Prospect: out.Prospect, Err: out.Err}, true
+				outs[i], seen[i] = act.Outcome{Effect: out.Effect, Err: out.Err}, true
 			}
 		}
 	}

@@ -31,7 +31,7 @@ const actObject = "exception"
 func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Kind {
 	return []act.Kind{
 		{
-			Name: ReopenAct, Object: actObject, Permission: access.IgnoreExceptions, Load: Load, Needs: reopening,
+			Name: ReopenAct, Object: actObject, Permission: access.IgnoreExceptions, Load: Load, ExtraPermission: reopening,
 			Do: each(func(ctx context.Context, tx db.Tx, _ any, x *Item) (map[string]any, error) {
 				if !x.State.Open() && !x.Reopens() {
 					return nil, ErrDecided
@@ -44,7 +44,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 			}),
 		},
 		{
-			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.ParamsOf[assignment](),
+			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, NoReason: true, Params: act.ParamsOf[assignment](),
 			Load: Load,
 			Do: each(func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error) {
 				to := params.(assignment).To
@@ -124,7 +124,7 @@ func subject(x *Item) act.Subject {
 		s.Amount, s.Currency = x.Amount, x.Currency
 	}
 	if !x.State.Open() {
-		s.Prospect = act.Final
+		s.Effect = act.Final
 	}
 	return s
 }

@@ -73,7 +73,7 @@ type resendParams struct {
 // ErrSending, breaker.ErrProbing.
 func (a Acts) Resending() act.Kind {
 	return act.Kind{
-		Name: ResendAct, Object: "order", Permission: access.Resend, OfMerchant: true, Load: a.load, Needs: resendNeeds,
+		Name: ResendAct, Object: "order", Permission: access.Resend, OfMerchant: true, Load: a.load, ExtraPermission: resendNeeds,
 		Do: a.resend, Params: act.ParamsOf[resendParams](),
 		Set: &act.Set{
 			Action: "resend", Object: BatchObject, Permission: access.ResendMany, Scope: access.Compensate,
@@ -189,15 +189,15 @@ func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]ac
 		}
 		subjects[i] = act.Subject{
 			Row: x.ID, ID: x.OrderNo, OrderNo: x.OrderNo, MerchantID: x.SellerID, Amount: x.Money, Currency: x.MoneyCurrency,
-			Prospect: x.prospect(), Value: x,
+			Effect: x.effect(), Value: x,
 		}
 	}
 	return subjects, nil
 }
 
-// prospect returns what a batch would do. A ping is never resent: its requester no longer waits
+// effect returns what a batch would do. A ping is never resent: its requester no longer waits
 // for the answer.
-func (x *resendable) prospect() act.Prospect {
+func (x *resendable) effect() act.Effect {
 	switch {
 	case x.EventType == Ping, x.Status == Delivered, x.Status == Skipped:
 		return act.Final
@@ -227,9 +227,9 @@ func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act
 	for i, s := range subjects {
 		switch err := refused[s.Row]; {
 		case errors.Is(err, ErrSending):
-			outs[i] = act.Outcome{Prospect: act.Blocked, Err: err}
+			outs[i] = act.Outcome{Effect: act.Blocked, Err: err}
 		case err != nil:
-			outs[i] = act.Outcome{Prospect: act.Final, Err: err}
+			outs[i] = act.Outcome{Effect: act.Final, Err: err}
 		default:
 			if outs[i], err = a.pastBreaker(ctx, tx, in, s.Value.(*resendable), how); err != nil {
 				return nil, err
@@ -263,14 +263,14 @@ func (a Acts) pastWait(ctx context.Context, tx db.Tx, id int64) error {
 // pastBreaker moves the breaker that holds a delivery back, as the actor chose. A breaker that
 // has closed meanwhile holds nothing back.
 func (a Acts) pastBreaker(ctx context.Context, tx db.Tx, in act.Input, x *resendable, how string) (act.Outcome, error) {
-	out := act.Outcome{Prospect: act.Will, Details: map[string]any{"delivery": strconv.FormatInt(x.ID, 10)}}
+	out := act.Outcome{Effect: act.Will, Details: map[string]any{"delivery": strconv.FormatInt(x.ID, 10)}}
 	if x.publicID != "" {
 		out.Details["notification"] = x.publicID
 	}
 	if x.held == nil {
 		return out, nil
 	}
-	out.Prospect, out.Details["how"] = act.Waits, ResendQueue
+	out.Effect, out.Details["how"] = act.Waits, ResendQueue
 	var err error
 	switch how {
 	case ResendProbe:
@@ -281,13 +281,13 @@ func (a Acts) pastBreaker(ctx context.Context, tx db.Tx, in act.Input, x *resend
 			return out, act.ErrNotFound
 		}
 		err = a.Breakers.ByOperator(ctx, tx, x.Recipient(), breaker.CloseIt, in.By.Name, in.Reason)
-		out.With = []audit.Act{{Action: breaker.MoveAct(breaker.CloseIt), Object: "merchant", ObjectID: m.Code}}
+		out.ExtraAudit = []audit.Act{{Action: breaker.MoveAct(breaker.CloseIt), Object: "merchant", ObjectID: m.Code}}
 	default:
 		return out, nil
 	}
 	out.Details["how"] = how
 	if errors.Is(err, breaker.ErrAlready) {
-		out.With, err = nil, nil
+		out.ExtraAudit, err = nil, nil
 	}
 	return out, err
 }

@@ -269,7 +269,7 @@ func TestASetIsSentAgainAsItsPartsWouldBe(t *testing.T) {
 		}
 		set := subjects(both[0], both[1], half[0], gone[0])
 		for _, s := range set {
-			if s.Amount != 1999 || s.Currency != "CNY" || s.MerchantID != 1 || s.Prospect != act.Will {
+			if s.Amount != 1999 || s.Currency != "CNY" || s.MerchantID != 1 || s.Effect != act.Will {
 				t.Errorf("loaded %+v", s)
 			}
 		}
@@ -285,7 +285,7 @@ func TestASetIsSentAgainAsItsPartsWouldBe(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if outs[0].Prospect != act.Will || outs[3].Prospect != act.Final || !errors.Is(outs[3].Err, act.ErrChanged) || len(k.nudged) != 3 {
+		if outs[0].Effect != act.Will || outs[3].Effect != act.Final || !errors.Is(outs[3].Err, act.ErrChanged) || len(k.nudged) != 3 {
 			t.Errorf("outcomes %+v, nudged %v", outs, k.nudged)
 		}
 		if open := k.texts("SELECT order_no FROM exceptions WHERE state = 'open'"); len(open) != 2 {

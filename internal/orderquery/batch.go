@@ -48,15 +48,15 @@ func (a *Worker) loadMany(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act
 		subjects[i] = act.Subject{
 			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount,
 			Currency:   o.Currency,
-			SupplierID: j.at(), Prospect: a.prospect(j), Value: j,
+			SupplierID: j.at(), Effect: a.effect(j), Value: j,
 		}
 	}
 	return subjects, nil
 }
 
-// prospect returns what querying an order would do. If no supplier can be queried, the result
+// effect returns what querying an order would do. If no supplier can be queried, the result
 // of a started payment is unknown.
-func (a *Worker) prospect(j *job) act.Prospect {
+func (a *Worker) effect(j *job) act.Effect {
 	s, ok := a.o.Settings.Current().Suppliers.ByID(j.at())
 	switch {
 	case !j.Status.Open():
@@ -90,8 +90,8 @@ func (a *Worker) loadRerun(ctx context.Context, q bun.IDB, refs []act.Ref) ([]ac
 		has[id] = true
 	}
 	for i := range all {
-		if has[all[i].Row] && all[i].Prospect.Acts() {
-			all[i].Prospect = act.Blocked
+		if has[all[i].Row] && all[i].Effect.Acts() {
+			all[i].Effect = act.Blocked
 		}
 	}
 	return all, nil

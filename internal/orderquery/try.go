@@ -24,7 +24,7 @@ const TryAct = "supplier.try"
 func (a *Worker) tryAct() act.Kind {
 	find := func(code string) (supplier.Entry, bool) { return a.o.Settings.Current().Suppliers.Lookup(code) }
 	return act.Kind{
-		Name: TryAct, Object: "supplier", Permission: access.ProposeSettings, Easy: true,
+		Name: TryAct, Object: "supplier", Permission: access.ProposeSettings, NoReason: true,
 		Load: act.ByID(func(_ context.Context, _ bun.IDB, code string) (act.Subject, error) {
 			s, ok := find(code)
 			if !ok {

@@ -192,7 +192,7 @@ func (p *Passkeys) Add(ctx context.Context, op *access.Operator, sealed, answer,
 
 // useUp makes an answer work once. Errors: ErrPasskey.
 func (p *Passkeys) useUp(ctx context.Context, tx db.Tx, session webauthn.SessionData) error {
-	isNew, err := act.TakeKey(ctx, tx, p.db.Now(), "passkey "+session.Challenge)
+	isNew, err := act.ClaimKey(ctx, tx, p.db.Now(), "passkey "+session.Challenge)
 	if err == nil && !isNew {
 		return ErrPasskey
 	}

@@ -35,9 +35,9 @@ func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]
 		subjects[i] = act.Subject{
 			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount,
 			Currency: o.Currency,
-			Prospect: p.closable(o, at, OpenOf(attempts[o.ID]) != nil), Value: o,
+			Effect:   p.closable(o, at, OpenOf(attempts[o.ID]) != nil), Value: o,
 		}
-		if subjects[i].Prospect == act.WillQuery {
+		if subjects[i].Effect == act.WillQuery {
 			subjects[i].SupplierID = at
 		}
 	}
@@ -46,7 +46,7 @@ func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]
 
 // closable returns what closing an order would do. If a payment was started at a supplier that
 // cannot be queried, its result is unknown.
-func (p *Processor) closable(o *order.Order, at int64, started bool) act.Prospect {
+func (p *Processor) closable(o *order.Order, at int64, started bool) act.Effect {
 	_, canQuery := p.canQuery(at)
 	switch {
 	case !o.Status.Open():
@@ -82,9 +82,9 @@ func (p *Processor) closeMany(ctx context.Context, tx db.Tx, in act.Input, subje
 	for i, s := range subjects {
 		switch o := orders[s.Row]; {
 		case o == nil || !o.Status.Open():
-			outs[i] = act.Outcome{Prospect: act.Final, Err: act.ErrChanged}
+			outs[i] = act.Outcome{Effect: act.Final, Err: act.ErrChanged}
 		case o.Version != s.Version || o.Status == order.Closing:
-			outs[i] = act.Outcome{Prospect: act.Blocked, Err: act.ErrChanged}
+			outs[i] = act.Outcome{Effect: act.Blocked, Err: act.ErrChanged}
 		default:
 			c.add(o, attempts[o.ID], in.By.Name)
 			moved = append(moved, o)

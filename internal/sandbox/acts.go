@@ -23,7 +23,7 @@ func Acts(d *db.DB) []act.Kind {
 	load := func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 		return []act.Subject{{ID: refs[0].ID}}, nil
 	}
-	recorded := act.Kind{Object: ActObject, Permission: access.ProposeSettings, Easy: true, Load: load}
+	recorded := act.Kind{Object: ActObject, Permission: access.ProposeSettings, NoReason: true, Load: load}
 	created, called, closed := recorded, recorded, recorded
 	created.Name, called.Name, closed.Name = OrderAct, CallbackAct, DismissAct
 	closed.Do = func(ctx context.Context, tx db.Tx, _ act.Input, all []act.Subject) ([]act.Outcome, error) {

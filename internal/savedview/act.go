@@ -58,7 +58,7 @@ func (v *Views) Kinds() []act.Kind {
 		error),
 	) act.Kind {
 		return act.Kind{
-			Name: name, Object: ActObject, Permission: access.ViewOverview, Easy: true, Params: params, Load: load,
+			Name: name, Object: ActObject, Permission: access.ViewOverview, NoReason: true, Params: params, Load: load,
 			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 				outs := make([]act.Outcome, len(subjects))
 				for i, s := range subjects {
@@ -129,7 +129,7 @@ func (v *Views) save(ctx context.Context, tx db.Tx, in act.Input, _ *View) (act.
 			return act.Outcome{}, err
 		}
 	}
-	out := act.Outcome{Quiet: !row.Shared, Details: details(row)}
+	out := act.Outcome{SkipAudit: !row.Shared, Details: details(row)}
 	out.Details["id"] = ID(row.ID)
 	return out, nil
 }
@@ -169,7 +169,7 @@ func (v *Views) change(ctx context.Context, tx db.Tx, in act.Input, row *View) (
 			return act.Outcome{}, fmt.Errorf("end the alerts of a view: %w", err)
 		}
 	}
-	out := act.Outcome{Quiet: !was.Shared && !row.Shared, Details: details(row)}
+	out := act.Outcome{SkipAudit: !was.Shared && !row.Shared, Details: details(row)}
 	if was.Name != row.Name {
 		out.Details["was"] = was.Name
 	}
@@ -185,7 +185,7 @@ func (v *Views) remove(ctx context.Context, tx db.Tx, in act.Input, row *View) (
 	}
 	was, now := *row, v.DB.Now()
 	row.DeletedAt = &now
-	return act.Outcome{Quiet: !row.Shared, Details: details(row)}, v.put(ctx, tx, row, &was)
+	return act.Outcome{SkipAudit: !row.Shared, Details: details(row)}, v.put(ctx, tx, row, &was)
 }
 
 func (v *Views) restore(ctx context.Context, tx db.Tx, in act.Input, row *View) (act.Outcome, error) {
@@ -200,7 +200,7 @@ func (v *Views) restore(ctx context.Context, tx db.Tx, in act.Input, row *View) 
 	}
 	was := *row
 	row.DeletedAt = nil
-	return act.Outcome{Quiet: !row.Shared, Details: details(row)}, v.put(ctx, tx, row, &was)
+	return act.Outcome{SkipAudit: !row.Shared, Details: details(row)}, v.put(ctx, tx, row, &was)
 }
 
 // watch begins or ends the actor's own alert.
@@ -212,10 +212,10 @@ func (v *Views) watch(ctx context.Context, tx db.Tx, in act.Input, row *View) (a
 		return act.Outcome{}, err
 	}
 	if in.Params.(watch).On {
-		return act.Outcome{Quiet: true}, v.begin(ctx, tx, in.By.ID, row)
+		return act.Outcome{SkipAudit: true}, v.begin(ctx, tx, in.By.ID, row)
 	}
 	_, err := tx.NewRaw("DELETE FROM view_watches WHERE view_id = ? AND operator_id = ?", row.ID, in.By.ID).Exec(ctx)
-	return act.Outcome{Quiet: true}, err
+	return act.Outcome{SkipAudit: true}, err
 }
 
 // may checks that the actor sees the view and its list, and, to change what others see, may share

@@ -270,9 +270,9 @@ var batchRowStates = map[string]ui.State{
 	string(batch.RowFailed):  {Kind: "bad", Icon: "x", Label: text.Text{ZH: "失败", EN: "Failed"}},
 }
 
-// prospects are the planned outcomes, as they are shown.
-func prospects() (all []string) {
-	for _, p := range act.Prospects {
+// effects are the planned outcomes, as they are shown.
+func effects() (all []string) {
+	for _, p := range act.Effects {
 		all = append(all, string(p))
 	}
 	return all

@@ -342,7 +342,7 @@ func batchPlan(p *ui.Page, d BatchData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = tallyRows(p, prospects(), d.Progress.Planned).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = tallyRows(p, effects(), d.Progress.Planned).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

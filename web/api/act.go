@@ -44,7 +44,7 @@ func (s *handlers) onAct(r web.ActRoute) web.Route {
 
 // bodyOf returns the fields of an act's body: the parameters that its Kind declares, and the reason.
 func bodyOf(k act.Kind) []field.Field {
-	if k.Easy {
+	if k.NoReason {
 		return k.Params.Fields
 	}
 	return append(slices.Clone(k.Params.Fields), field.Field{Name: reasonField, Kind: field.Line})

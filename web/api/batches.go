@@ -65,7 +65,7 @@ type planView struct {
 	Outcomes []outcomeView `json:"outcomes"`
 }
 
-// outcomeWords maps the outcomes of a plan to the prospects that they stand for.
+// outcomeWords maps the outcomes of a plan to the effects that they stand for.
 var outcomeWords = []struct {
 	word string
 	of   []string

@@ -89,7 +89,7 @@ func (s *handlers) comeBack(c *fiber.Ctx) error {
 func (s *handlers) whoIs(c *fiber.Ctx, flow signin.Flow, answer signin.Callback) (*signin.Person, error) {
 	var fresh bool
 	err := s.DB.Tx(c.UserContext(), func(ctx context.Context, tx db.Tx) (err error) {
-		fresh, err = act.TakeKey(ctx, tx, s.DB.Now(), "sign-in "+flow.State)
+		fresh, err = act.ClaimKey(ctx, tx, s.DB.Now(), "sign-in "+flow.State)
 		return err
 	})
 	if err != nil {

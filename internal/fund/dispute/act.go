@@ -35,7 +35,7 @@ type evidence struct {
 // sent to the supplier: evidence reaches it through its own pages.
 func (m *Machine) Acts() []act.Kind {
 	return []act.Kind{{
-		Name: EvidenceAct, Object: "dispute", Permission: access.NoteExceptions, Easy: true,
+		Name: EvidenceAct, Object: "dispute", Permission: access.NoteExceptions, NoReason: true,
 		Params: act.ParamsOf(evidence.check), Load: loadDisputes,
 		Do: m.addEvidence,
 	}}

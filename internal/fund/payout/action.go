@@ -38,7 +38,7 @@ func (m *Machine) Decisions() []act.Kind {
 			Name: Action, Object: Object, Permission: access.ProposeMoney, Load: load, Do: act.Each(m.approved),
 			Second: &act.Second{
 				Approve: access.ApproveMoney, Always: true, ByMerchant: true, Release: m.refused,
-				Ended: func(s act.Subject) bool { return s.Prospect == act.Final },
+				Ended: func(s act.Subject) bool { return s.Effect == act.Final },
 			},
 		},
 		{
@@ -70,7 +70,7 @@ func (m *Machine) loadPayout(ctx context.Context, q bun.IDB, no string) (act.Sub
 		Currency: p.Currency, Value: p,
 	}
 	if p.Status != Created {
-		s.Prospect = act.Final
+		s.Effect = act.Final
 	}
 	return s, nil
 }

@@ -26,7 +26,7 @@ func (m *Machine) Decision() act.Kind {
 		Name: Action, Object: Object, Permission: access.ProposeMoney, Load: act.ByID(m.loadRefund), Do: act.Each(m.approved),
 		Second: &act.Second{
 			Approve: access.ApproveMoney, ByMerchant: true, Release: m.refused,
-			Ended: func(s act.Subject) bool { return s.Prospect == act.Final },
+			Ended: func(s act.Subject) bool { return s.Effect == act.Final },
 		},
 	}
 }
@@ -45,7 +45,7 @@ func (m *Machine) loadRefund(ctx context.Context, q bun.IDB, no string) (act.Sub
 		Amount: r.Amount, Currency: r.Currency, Value: r,
 	}
 	if r.Status != Requested {
-		s.Prospect = act.Final
+		s.Effect = act.Final
 	}
 	return s, nil
 }

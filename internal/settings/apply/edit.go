@@ -219,7 +219,7 @@ func (x editor) do(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (
 		plan.Lines = append(plan.Lines, o.String())
 	}
 	out.Details = settings.Details(d.changes, outcomes)
-	out.Quiet = len(out.Details) == 0
+	out.SkipAudit = len(out.Details) == 0
 	out.After = func(ctx context.Context) (any, error) {
 		if len(d.waits) == 0 {
 			return plan, nil

@@ -19,7 +19,7 @@ import (
 // are not made here.
 func SandboxAct(e Env) act.Kind {
 	return act.Kind{
-		Name: sandbox.MakeAct, Object: sandbox.ActObject, Permission: access.ProposeSettings, Easy: true,
+		Name: sandbox.MakeAct, Object: sandbox.ActObject, Permission: access.ProposeSettings, NoReason: true,
 		Load: func(_ context.Context, _ bun.IDB, _ []act.Ref) ([]act.Subject, error) {
 			return []act.Subject{{ID: sandbox.Code}}, nil
 		},
