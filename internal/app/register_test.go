@@ -38,7 +38,7 @@ func TestEveryActionOfBatchesHasItsTextsAndItsFilter(t *testing.T) {
 	}
 	slices.Sort(actions)
 	fields := console.BatchesList.Fields
-	filter := slices.Clone(fields[slices.IndexFunc(fields, func(f list.Field) bool { return f.Word == "action" })].Values)
+	filter := slices.Clone(fields[slices.IndexFunc(fields, func(f list.Field) bool { return f.Name == "action" })].Values)
 	slices.Sort(filter)
 	if actions = slices.Compact(actions); !slices.Equal(actions, filter) || len(actions) != len(wording.BatchActions) {
 		t.Errorf("batches do %v, and the filter has %v", actions, filter)

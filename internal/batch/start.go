@@ -321,7 +321,7 @@ type approvedParams struct {
 	Action string        `json:"action"`
 	Object string        `json:"object"`
 	Filter string        `json:"filter"`
-	Below  string        `json:"below"`
+	MaxID  string        `json:"below"`
 	Rows   int64         `json:"rows"`
 	Sums   []approvedSum `json:"sums"`
 }

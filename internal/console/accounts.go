@@ -22,18 +22,18 @@ var AccountList = list.New(list.Spec{
 	Name:    "accounts",
 	Sources: []list.Source{{Table: "accounts", Alias: "a", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
-		{Word: "code", Column: "code", Indexed: true},
-		{Word: "kind", Values: AccountKinds, Match: func(_ context.Context, _ list.Lookup,
+		{Name: "code", Column: "code", Indexed: true},
+		{Name: "kind", Values: AccountKinds, Match: func(_ context.Context, _ list.Lookup,
 			kind string,
 		) (list.Match, error) {
 			return ofKind(kind), nil
 		}},
-		{Word: "currency", Column: "currency", Check: checkCurrency},
-		{Word: "part", Hidden: true, Values: names(InTransit, Disputed), Match: func(_ context.Context, _ list.Lookup,
+		{Name: "currency", Column: "currency", Check: checkCurrency},
+		{Name: "part", Hidden: true, Values: names(InTransit, Disputed), Match: func(_ context.Context, _ list.Lookup,
 			part string,
 		) (list.Match, error) {
 			where, ok := fundParts[FundPart(part)]
-			return list.Match{Where: where, None: !ok, Indexed: true, Ageless: true}, nil
+			return list.Match{Where: where, None: !ok, Indexed: true, AnyAge: true}, nil
 		}},
 	},
 })
@@ -78,7 +78,7 @@ const kindSQL = "CASE WHEN a.code LIKE '%" + fund.FrozenPart + "' THEN '" + Froz
 
 // ofKind matches the accounts of a kind.
 func ofKind(kind string) list.Match {
-	return list.Match{Where: kindSQL + " = ?", Args: []any{kind}, Ageless: true}
+	return list.Match{Where: kindSQL + " = ?", Args: []any{kind}, AnyAge: true}
 }
 
 // AccountGroup is the accounts of one kind.
@@ -180,7 +180,7 @@ var LineList = list.New(list.Spec{
 			" (SELECT o.code FROM accounts AS o WHERE o.id = CASE WHEN t.credit_account = l.account_id THEN t.debit_account ELSE t.credit_account END) AS other",
 		Joins: "JOIN transfers AS t ON t.id = l.transfer_id",
 	}},
-	Fields: []list.Field{{Word: "account", Column: "account_id", Indexed: true, Hidden: true, Check: list.ID}},
+	Fields: []list.Field{{Name: "account", Column: "account_id", Indexed: true, Hidden: true, Check: list.ID}},
 })
 
 // AccountLine is one line of an account.

@@ -12,7 +12,7 @@ import (
 var AlertList = list.New(list.Spec{
 	Name:    "alerts",
 	Sources: []list.Source{{Table: "alerts", Alias: "al", Key: "id", MerchantColumn: list.NoMerchant}},
-	Fields:  []list.Field{{Word: "state", Column: "state", Indexed: true, Values: alertStates}}, // they are few
+	Fields:  []list.Field{{Name: "state", Column: "state", Indexed: true, Values: alertStates}}, // they are few
 })
 
 var alertStates = []string{alert.Firing, alert.Resolved, alert.Happened}

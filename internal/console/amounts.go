@@ -18,7 +18,7 @@ var amountField = amountOf(nil)
 // amountOf is amountField for rows with other money than their source's; nil = that.
 func amountOf(of *list.Money) list.Field {
 	return list.Field{
-		Word: "amount",
+		Name: "amount",
 		Check: func(text string) string {
 			if _, ok := amounts(text); !ok {
 				return "use an amount such as 3499.00 or 3499.00 CNY, >100, <=9.99, or 100..200"

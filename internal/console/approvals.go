@@ -38,11 +38,11 @@ var ApprovalList = list.New(list.Spec{
 		Money: list.Money{Minor: "ap.amount", Currency: "ap.currency"}, MerchantColumn: "ap.merchant_id",
 	}},
 	Fields: []list.Field{
-		{Word: "no", Column: "order_no", Indexed: true, Hidden: true},
-		{Word: "state", Column: "state", Values: approval.Moves.Words()},
-		{Word: "maker", Match: matchMaker, Suggest: operatorNames},
-		{Word: "action", Column: "action", Values: decisions()},
-		{Word: "decided", Hidden: true, Check: checkDays, Match: matchDecided}, // linked from a preset
+		{Name: "no", Column: "order_no", Indexed: true, Hidden: true},
+		{Name: "state", Column: "state", Values: approval.Moves.Words()},
+		{Name: "maker", Match: matchMaker, Suggest: operatorNames},
+		{Name: "action", Column: "action", Values: decisions()},
+		{Name: "decided", Hidden: true, Check: checkDays, Match: matchDecided}, // linked from a preset
 	},
 })
 

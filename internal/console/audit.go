@@ -23,17 +23,17 @@ var ActList = list.New(list.Spec{
 	Name: "audit", SumRows: 5000,
 	Sources: []list.Source{{Table: "audit", Alias: "au", Key: "number", Time: "at", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
-		{Word: "actor", Suggest: actors, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
+		{Name: "actor", Suggest: actors, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
-		{Word: "object", Column: "object", Indexed: true, Check: checkObject, Values: []string{ // the usual ones
+		{Name: "object", Column: "object", Indexed: true, Check: checkObject, Values: []string{ // the usual ones
 			"order", "callback", "notification", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token",
 			"file", "master_key",
 			"audit", "alert_rule", "alert", alert.IncidentObject, "list", compensation.ActObject,
 		}},
-		{Word: "action", Column: "action", Indexed: true, Suggest: actions},
-		{Word: "id", Column: "object_id", Indexed: true},
-		{Word: RoleWord, Hidden: true, Check: checkRoles, Match: matchRoles},
+		{Name: "action", Column: "action", Indexed: true, Suggest: actions},
+		{Name: "id", Column: "object_id", Indexed: true},
+		{Name: RoleWord, Hidden: true, Check: checkRoles, Match: matchRoles},
 	},
 })
 

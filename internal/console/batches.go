@@ -172,7 +172,7 @@ func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Qu
 		if value == "" {
 			continue
 		}
-		known := slices.IndexFunc(spec.Fields, func(x list.Field) bool { return x.Word == word })
+		known := slices.IndexFunc(spec.Fields, func(x list.Field) bool { return x.Name == word })
 		if known < 0 {
 			return q, s, &act.FieldError{Field: "filter." + name, Problem: spec.Name + " cannot be filtered by this"}
 		}
@@ -274,9 +274,9 @@ var BatchesList = list.New(list.Spec{
 	Name:    "batches",
 	Sources: []list.Source{{Table: "batches", Alias: "bt", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
-		{Word: "action", Column: "action", Values: batchActions},
-		{Word: "state", Column: "state", Indexed: true, Values: batch.Moves.Words()},
-		{Word: "maker", Suggest: operatorNames, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
+		{Name: "action", Column: "action", Values: batchActions},
+		{Name: "state", Column: "state", Indexed: true, Values: batch.Moves.Words()},
+		{Name: "maker", Suggest: operatorNames, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
 			return list.Match{Where: "bt.made_by IN (?)", Args: []any{bun.List(audit.Actors(name))}}, nil
 		}},
 	},

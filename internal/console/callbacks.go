@@ -35,10 +35,10 @@ var CallbackList = list.New(list.Spec{
 		},
 	},
 	Fields: []list.Field{
-		{Word: "no", Match: ofOrder}, // also the reference of a callback without an order
-		{Word: "supplier", Match: ofSupplier, Suggest: codes("suppliers", "name")},
-		{Word: "outcome", Match: matchOutcome, Values: outcomes()},
-		{Word: "refused", Match: takenOnly, Values: []string{"no"}},
+		{Name: "no", Match: ofOrder}, // also the reference of a callback without an order
+		{Name: "supplier", Match: ofSupplier, Suggest: codes("suppliers", "name")},
+		{Name: "outcome", Match: matchOutcome, Values: outcomes()},
+		{Name: "refused", Match: takenOnly, Values: []string{"no"}},
 	},
 })
 
@@ -49,7 +49,7 @@ func outcomes() []string {
 }
 
 func ofOrder(_ context.Context, in list.Lookup, no string) (list.Match, error) {
-	return list.Match{Where: "c.order_no = ?", Args: []any{no}, None: in.Source.Table == refusedTable, Indexed: true, Ageless: true}, nil
+	return list.Match{Where: "c.order_no = ?", Args: []any{no}, None: in.Source.Table == refusedTable, Indexed: true, AnyAge: true}, nil
 }
 
 func ofSupplier(ctx context.Context, in list.Lookup, code string) (list.Match, error) {

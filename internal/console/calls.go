@@ -22,10 +22,10 @@ var CallList = list.New(list.Spec{
 		Columns:        "c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier",
 	}},
 	Fields: []list.Field{
-		{Word: "order_no", Match: byNumber("c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
-		{Word: "supplier", Match: coded("suppliers", "c.supplier_id"), Suggest: codes("suppliers", "name")},
-		{Word: "op", Column: "op", Values: words(suppliercall.Ops)},
-		{Word: "class", Column: "class", Values: words(supplier.Classes)},
+		{Name: "order_no", Match: byNumber("c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
+		{Name: "supplier", Match: coded("suppliers", "c.supplier_id"), Suggest: codes("suppliers", "name")},
+		{Name: "op", Column: "op", Values: words(suppliercall.Ops)},
+		{Name: "class", Column: "class", Values: words(supplier.Classes)},
 	},
 })
 

@@ -21,12 +21,12 @@ var CompensationList = list.New(list.Spec{
 		Money: list.Money{Minor: "cp.amount", Currency: "cp.currency"}, MerchantColumn: "cp.merchant_id",
 	}},
 	Fields: []list.Field{
-		{Word: "no", Column: "order_no", Indexed: true},
-		{Word: "state", Match: matchCompensations, Values: compensation.Moves.Words()},
-		{Word: "kind", Column: "kind", Values: compensation.Names},
-		{Word: "cause", Column: "cause", Values: compensation.CauseWords()},
-		{Word: "supplier", Match: alone("suppliers", "cp.supplier_id"), Suggest: codes("suppliers", "name")},
-		{Word: "merchant", Match: alone("merchants", "cp.merchant_id"), Suggest: codes("merchants", "name")},
+		{Name: "no", Column: "order_no", Indexed: true},
+		{Name: "state", Match: matchCompensations, Values: compensation.Moves.Words()},
+		{Name: "kind", Column: "kind", Values: compensation.Names},
+		{Name: "cause", Column: "cause", Values: compensation.CauseWords()},
+		{Name: "supplier", Match: alone("suppliers", "cp.supplier_id"), Suggest: codes("suppliers", "name")},
+		{Name: "merchant", Match: alone("merchants", "cp.merchant_id"), Suggest: codes("merchants", "name")},
 		amountField,
 	},
 })
@@ -38,7 +38,7 @@ func matchCompensations(_ context.Context, in list.Lookup, state string) (list.M
 	}
 	// A literal, so that the planner knows how few rows have this state.
 	where := compensation.Moves.In("cp.state", of)
-	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
+	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Candidates: func(context.Context, bun.IDB) (string, error) {
 		return "SELECT * FROM compensations AS cp WHERE " + where, nil
 	}}, nil
 }

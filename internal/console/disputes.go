@@ -23,12 +23,12 @@ import (
 // DisputeList declares the list of disputes.
 var DisputeList = fundList(
 	"disputes", "dp", dispute.Moves,
-	list.Field{Word: "dispute_no", Match: byNumber("(dp.dispute_no = ? OR dp.supplier_dispute_no = ?)")},
+	list.Field{Name: "dispute_no", Match: byNumber("(dp.dispute_no = ? OR dp.supplier_dispute_no = ?)")},
 	list.Field{
-		Word:  "order_no",
+		Name:  "order_no",
 		Match: byNumber("dp.order_id <> 0 AND dp.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)"),
 	},
-	list.Field{Word: "due", Match: evidenceDue, Values: []string{DueAny, DueOver, "1d", "3d", "7d"}},
+	list.Field{Name: "due", Match: evidenceDue, Values: []string{DueAny, DueOver, "1d", "3d", "7d"}},
 )
 
 // Values of the filter by the deadline of evidence, beside a number of days from now.
@@ -43,7 +43,7 @@ const awaited = "dp.status = 'opened' AND dp.due_by IS NOT NULL"
 // evidenceDue matches the disputes whose evidence is still due, or was due without any.
 func evidenceDue(_ context.Context, in list.Lookup, due string) (list.Match, error) {
 	now := in.DB.Now()
-	m := list.Match{Where: awaited, Ageless: true, Few: func(context.Context, bun.IDB) (string, error) {
+	m := list.Match{Where: awaited, AnyAge: true, Candidates: func(context.Context, bun.IDB) (string, error) {
 		return "SELECT * FROM disputes AS dp WHERE " + awaited, nil
 	}}
 	switch days, err := strconv.Atoi(strings.TrimSuffix(due, "d")); {

@@ -33,18 +33,18 @@ var ExceptionList = list.New(list.Spec{
 		Money: list.Money{Minor: "x.amount", Currency: "x.currency"}, MerchantColumn: "x.merchant_id",
 	}},
 	Fields: []list.Field{
-		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback without an order
-		{Word: "kind", Match: matchKind, Values: slices.Sorted(slices.Values(exception.Kinds))},
-		{Word: "state", Match: matchState, Values: exceptionStates},
-		{Word: "assignee", Match: matchAssignee, Suggest: operatorNames},
-		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "name")},
-		{Word: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
+		{Name: "no", Column: "order_no", Indexed: true}, // also the reference of a callback without an order
+		{Name: "kind", Match: matchKind, Values: slices.Sorted(slices.Values(exception.Kinds))},
+		{Name: "state", Match: matchState, Values: exceptionStates},
+		{Name: "assignee", Match: matchAssignee, Suggest: operatorNames},
+		{Name: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "name")},
+		{Name: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
 		amountField,
 		{
-			Word: "cause", Hidden: true, Values: compensation.CauseWords(),
+			Name: "cause", Hidden: true, Values: compensation.CauseWords(),
 			Match: matchExceptionCause,
 		},
-		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Few: allOpen} }),
+		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Candidates: allOpen} }),
 	},
 })
 
@@ -76,7 +76,7 @@ func matchKind(_ context.Context, in list.Lookup, kind string) (list.Match, erro
 // matchState leads to what is open, of a kind or of all, to a state of what is over, and to a state
 // of a kind.
 func matchState(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-	m := list.Match{Where: openExceptions, Indexed: only(in.Query, "kind", "state"), Few: allOpen}
+	m := list.Match{Where: openExceptions, Indexed: only(in.Query, "kind", "state"), Candidates: allOpen}
 	switch state {
 	case NeedsPerson:
 		m.Where += " AND " + exception.Moves.In("x.state", exception.Moves.NeedsPerson()...)
@@ -91,7 +91,7 @@ func matchState(_ context.Context, in list.Lookup, state string) (list.Match, er
 	if one := exception.Moves.In("x.state", of); of.Open() {
 		m.Where, m.Indexed = openExceptions+" AND "+one, m.Indexed && len(in.Query.Terms) == 2
 	} else {
-		m.Where, m.Few = one, among(one) // the condition of a partial index
+		m.Where, m.Candidates = one, among(one) // the condition of a partial index
 	}
 	return m, nil
 }

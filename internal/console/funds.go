@@ -33,9 +33,9 @@ func fundList[S ~string](table, alias string, states moves.Table[S], numbers ...
 		}},
 		Fields: append(
 			numbers,
-			list.Field{Word: "state", Match: matchFunds(table, alias, states), Values: all},
-			list.Field{Word: "merchant", Match: alone("merchants", alias+".merchant_id"), Suggest: codes("merchants", "name")},
-			list.Field{Word: "supplier", Match: alone("suppliers", alias+".supplier_id"), Suggest: codes("suppliers", "name")},
+			list.Field{Name: "state", Match: matchFunds(table, alias, states), Values: all},
+			list.Field{Name: "merchant", Match: alone("merchants", alias+".merchant_id"), Suggest: codes("merchants", "name")},
+			list.Field{Name: "supplier", Match: alone("suppliers", alias+".supplier_id"), Suggest: codes("suppliers", "name")},
 			amountField,
 		),
 	})
@@ -58,7 +58,7 @@ func matchFunds[S ~string](table, alias string, states moves.Table[S]) func(cont
 			of = []S{one}
 		}
 		where := states.In(alias+".status", of...)
-		return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
+		return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Candidates: func(context.Context, bun.IDB) (string, error) {
 			return "SELECT * FROM " + table + " AS " + alias + " WHERE " + where, nil
 		}}, nil
 	}
@@ -67,7 +67,7 @@ func matchFunds[S ~string](table, alias string, states moves.Table[S]) func(cont
 // byNumber finds rows of any age by a number, for each "?" of the condition.
 func byNumber(where string) func(context.Context, list.Lookup, string) (list.Match, error) {
 	return func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
-		m := list.Match{Where: where, Indexed: true, Ageless: true}
+		m := list.Match{Where: where, Indexed: true, AnyAge: true}
 		for range strings.Count(where, "?") {
 			m.Args = append(m.Args, no)
 		}

@@ -32,18 +32,18 @@ func TestHostileTextsMatchNothing(t *testing.T) {
 		for _, spec := range list.Registered() {
 			for _, f := range spec.Fields {
 				for _, text := range dbtest.Hostile {
-					q := list.Query{Spec: spec, Scope: list.All(), Terms: []list.Term{{Word: f.Word, Value: text}}}
+					q := list.Query{Spec: spec, Scope: list.All(), Terms: []list.Term{{Word: f.Name, Value: text}}}
 					s := list.Slice{To: now + 3600_000_000, Totals: true}
 					ids, err := q.IDs(t.Context(), d, s, now, 10)
 					_, _, failed := q.Count(t.Context(), d, s, 10)
 					var wrong *invalid.FieldError
 					for _, err := range []error{err, failed, read[spec](q, s)} {
 						if err != nil && !errors.As(err, &wrong) {
-							t.Errorf("%s by %s of %.40q: %v", spec.Name, f.Word, text, err)
+							t.Errorf("%s by %s of %.40q: %v", spec.Name, f.Name, text, err)
 						}
 					}
 					if len(ids) > 0 {
-						t.Errorf("%s by %s of %.40q matches %v", spec.Name, f.Word, text, ids)
+						t.Errorf("%s by %s of %.40q matches %v", spec.Name, f.Name, text, ids)
 					}
 				}
 			}

@@ -72,7 +72,7 @@ func codes(table, name string) func(context.Context, bun.IDB) ([]list.Choice, er
 
 // atRisk matches the rows of one part of the money at risk in a table's list.
 func atRisk(table string, match func(report.Rows) list.Match) list.Field {
-	return list.Field{Word: "risk", Hidden: true, Values: names(report.Parts...), Match: func(_ context.Context, in list.Lookup,
+	return list.Field{Name: "risk", Hidden: true, Values: names(report.Parts...), Match: func(_ context.Context, in list.Lookup,
 		part string,
 	) (list.Match, error) {
 		rows, ok := report.RowsOf(report.Part(part), in.DB.Now())

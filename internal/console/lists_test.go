@@ -49,11 +49,11 @@ func TestNoListGoesThroughATable(t *testing.T) {
 				queries = nil
 			}
 			for _, f := range spec.Fields {
-				value := values[f.Word]
+				value := values[f.Name]
 				if len(f.Values) > 0 {
 					value = f.Values[0]
 				}
-				queries = append(queries, ask(spec, f.Word, value), list.Query{Spec: spec, Scope: list.Of(1)}.With(f.Word, value))
+				queries = append(queries, ask(spec, f.Name, value), list.Query{Spec: spec, Scope: list.Of(1)}.With(f.Name, value))
 			}
 			if spec == OrderList {
 				queries = append(queries, ask(spec, "paid", values["paid"], "merchant", "m1"))

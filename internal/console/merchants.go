@@ -126,15 +126,15 @@ var MerchantList = list.New(list.Spec{
 	Name:    "merchants",
 	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
 	Fields: []list.Field{
-		{Word: "merchant", Column: "code", Indexed: true, Suggest: codes("merchants", "name")},
+		{Name: "merchant", Column: "code", Indexed: true, Suggest: codes("merchants", "name")},
 		{
-			Word: "state", Values: []string{MerchantEnabled, MerchantDisabled},
+			Name: "state", Values: []string{MerchantEnabled, MerchantDisabled},
 			Match: func(_ context.Context, _ list.Lookup, state string) (list.Match, error) {
 				return list.Match{Where: "m." + merchantStates[state]}, nil
 			},
 		},
 	},
-	Timeless: true,
+	NoTimeFilter: true,
 })
 
 // Values of the field "state" of MerchantList.

@@ -26,15 +26,15 @@ var DeliveryList = list.New(list.Spec{
 	SumRows:   5000, // each may have to look up its order
 	CauseWord: "cause",
 	Fields: []list.Field{
-		{Word: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
-		{Word: "status", Match: matchStatus, Values: DeliveryStates},
-		{Word: "type", Column: "event_type", Values: notify.Types},
-		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
-		{Word: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "name")},
-		{Word: "cause", Column: "last_class", Values: names(notify.Causes()...)},
+		{Name: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
+		{Name: "status", Match: matchStatus, Values: DeliveryStates},
+		{Name: "type", Column: "event_type", Values: notify.Types},
+		{Name: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
+		{Name: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "name")},
+		{Name: "cause", Column: "last_class", Values: names(notify.Causes()...)},
 		amountOf(&list.Money{Minor: deliveryMinor, Currency: deliveryCode}),
 		atRisk("deliveries", func(r report.Rows) list.Match {
-			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
+			return list.Match{Where: r.Where, Args: r.Args, AnyAge: true, Candidates: report.OpenDeliveries}
 		}),
 	},
 })
@@ -60,13 +60,13 @@ func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, e
 		return list.Match{
 			Where: notify.Moves.In("d.status", notify.Queued, notify.RetryWait) +
 				" AND d.recipient_id IN (SELECT b.owner_id FROM breakers AS b WHERE b.state <> ?)",
-			Args: []any{breaker.Closed}, Few: report.OpenDeliveries,
+			Args: []any{breaker.Closed}, Candidates: report.OpenDeliveries,
 		}, nil
 	}
 	m := list.Match{Where: "d.status = ?", Args: []any{status}}
 	switch notify.Status(status) {
 	case notify.Queued, notify.Sending, notify.RetryWait:
-		m.Few = report.OpenDeliveries
+		m.Candidates = report.OpenDeliveries
 	}
 	return m, nil
 }
@@ -172,16 +172,16 @@ var AttemptList = list.New(list.Spec{
 	Name:    "attempts",
 	Sources: []list.Source{attemptsIn("first_attempts"), attemptsIn("notify_attempts")},
 	Fields: []list.Field{
-		{Word: "order_no", Match: func(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
+		{Name: "order_no", Match: func(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
 			ids, err := deliveriesOf(ctx, in.Read, no)
 			return list.Match{Where: "na.delivery_id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true}, err
 		}},
-		{Word: "merchant", Match: func(ctx context.Context, in list.Lookup, code string) (list.Match, error) { // or a subscriber
+		{Name: "merchant", Match: func(ctx context.Context, in list.Lookup, code string) (list.Match, error) { // or a subscriber
 			id, err := recipientID(ctx, in.Read, code)
 			return list.Match{Where: "na.recipient_id = ?", Args: []any{id}, None: id == 0}, err
 		}},
-		{Word: "class", Column: "class", Values: names(notify.Classes...)},
-		{Word: "status", Column: "http_status", Check: func(text string) string {
+		{Name: "class", Column: "class", Values: names(notify.Classes...)},
+		{Name: "status", Column: "http_status", Check: func(text string) string {
 			if n, err := strconv.Atoi(text); err != nil || n < 100 || n > 599 {
 				return "use an HTTP status code, 100 to 599"
 			}

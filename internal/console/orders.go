@@ -22,20 +22,20 @@ var OrderList = list.New(list.Spec{
 		Money: list.Money{Minor: "o.amount", Currency: "o.currency"}, MerchantColumn: "o.merchant_id",
 	}},
 	Fields: []list.Field{
-		{Word: "no", Match: matchNumber}, // ours or the merchant's, complete
+		{Name: "no", Match: matchNumber}, // ours or the merchant's, complete
 		amountField,
-		{Word: "status", Column: "status", Values: names(order.Statuses...)},
+		{Name: "status", Column: "status", Values: names(order.Statuses...)},
 		// The + keeps the merchant's index from being used: it leads to all orders the merchant
 		// ever placed, which SQLite would read and sort for one page.
-		{Word: "merchant", Match: coded("merchants", "+o.merchant_id"), Suggest: codes("merchants", "name")},
-		{Word: "supplier", Match: coded("suppliers", "o.supplier_id"), Suggest: codes("suppliers", "name")},
+		{Name: "merchant", Match: coded("merchants", "+o.merchant_id"), Suggest: codes("merchants", "name")},
+		{Name: "supplier", Match: coded("suppliers", "o.supplier_id"), Suggest: codes("suppliers", "name")},
 		atRisk("orders", func(r report.Rows) list.Match {
-			return list.Match{Where: "o.id IN (" + r.IDs + ")", Args: r.Args, Indexed: true, Ageless: true}
+			return list.Match{Where: "o.id IN (" + r.IDs + ")", Args: r.Args, Indexed: true, AnyAge: true}
 		}),
-		{Word: "paid", Hidden: true, Check: checkDays, Match: matchPaid}, // linked from a preset
+		{Name: "paid", Hidden: true, Check: checkDays, Match: matchPaid}, // linked from a preset
 		// Linked from the alerts supplier_unreachable and stuck_orders.
-		{Word: "awaits", Hidden: true, Match: matchAwaited},
-		{Word: "no_result", Hidden: true, Values: []string{"yes"}, Match: matchNoResult},
+		{Name: "awaits", Hidden: true, Match: matchAwaited},
+		{Name: "no_result", Hidden: true, Values: []string{"yes"}, Match: matchNoResult},
 	},
 })
 
@@ -79,20 +79,20 @@ func (b *Reader) Orders(ctx context.Context, q list.Query, s list.Slice) (list.P
 
 func matchNumber(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
 	ids, err := numbered(ctx, in.Read, no)
-	return list.Match{Where: "o.id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, Ageless: true}, err
+	return list.Match{Where: "o.id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, AnyAge: true}, err
 }
 
 // matchAwaited matches the orders that wait for a supplier's result.
 func matchAwaited(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
 	id, err := idOf(ctx, in.Read, "suppliers", code)
 	ids, args := report.AwaitedOf(id)
-	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: id == 0, Indexed: true, Ageless: true}, err
+	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: id == 0, Indexed: true, AnyAge: true}, err
 }
 
 // matchNoResult matches the orders that have been queried without a result.
 func matchNoResult(_ context.Context, in list.Lookup, value string) (list.Match, error) {
 	ids, args := report.NoResult(in.DB.Now())
-	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: value != "yes", Indexed: true, Ageless: true}, nil
+	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: value != "yes", Indexed: true, AnyAge: true}, nil
 }
 
 // maxNumbered bounds the orders with one number.

@@ -15,7 +15,7 @@ import (
 )
 
 // PayoutList declares the list of payouts.
-var PayoutList = fundList("payouts", "po", payout.Moves, list.Field{Word: "payout_no", Match: byNumber("po.payout_no = ?")})
+var PayoutList = fundList("payouts", "po", payout.Moves, list.Field{Name: "payout_no", Match: byNumber("po.payout_no = ?")})
 
 // Payout is a payout in the list, with its steps.
 type Payout struct {

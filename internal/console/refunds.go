@@ -17,8 +17,8 @@ import (
 // RefundList declares the list of refunds.
 var RefundList = fundList(
 	"refunds", "rf", refund.Moves,
-	list.Field{Word: "refund_no", Match: byNumber("rf.refund_no = ?")},
-	list.Field{Word: "order_no", Match: byNumber("rf.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
+	list.Field{Name: "refund_no", Match: byNumber("rf.refund_no = ?")},
+	list.Field{Name: "order_no", Match: byNumber("rf.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
 )
 
 // Refund is a refund in the list.

@@ -40,7 +40,7 @@ func ViewLists() map[string]savedview.List {
 
 // RiskParts returns the parts of the money at risk whose rows a list has.
 func RiskParts(spec *list.Spec) (parts []report.Part) {
-	if !slices.ContainsFunc(spec.Fields, func(f list.Field) bool { return f.Word == "risk" }) {
+	if !slices.ContainsFunc(spec.Fields, func(f list.Field) bool { return f.Name == "risk" }) {
 		return nil
 	}
 	for _, part := range report.Parts {
@@ -86,13 +86,13 @@ const payableDays = 31
 func matchPaid(ctx context.Context, in list.Lookup, value string) (list.Match, error) {
 	from, to, ok := parseDays(value)
 	first := db.IDAt(from - payableDays*24*time.Hour.Microseconds())
-	m := list.Match{Where: "o.paid_at >= ? AND o.paid_at < ? AND o.id >= ?", Args: []any{from, to, first}, None: !ok, Ageless: true}
+	m := list.Match{Where: "o.paid_at >= ? AND o.paid_at < ? AND o.id >= ?", Args: []any{from, to, first}, None: !ok, AnyAge: true}
 	code := in.Query.Get("merchant")
 	if code == "" {
 		return m, nil
 	}
 	id, err := idOf(ctx, in.Read, "merchants", code)
-	m.Few = func(context.Context, bun.IDB) (string, error) {
+	m.Candidates = func(context.Context, bun.IDB) (string, error) {
 		return fmt.Sprintf("SELECT * FROM orders WHERE merchant_id = %d", id), nil
 	}
 	return m, err

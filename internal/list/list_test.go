@@ -25,19 +25,19 @@ func exceptions(scan int) *Spec {
 			Money: Money{"x.amount", "x.currency"}, MerchantColumn: "x.merchant_id",
 		}},
 		Fields: []Field{
-			{Word: "no", Column: "order_no", Indexed: true},
-			{Word: "state", Column: "state", Values: []string{"open", "locked", "resolved"}},
-			{Word: "amount", Column: "amount", Check: func(v string) string {
+			{Name: "no", Column: "order_no", Indexed: true},
+			{Name: "state", Column: "state", Values: []string{"open", "locked", "resolved"}},
+			{Name: "amount", Column: "amount", Check: func(v string) string {
 				if strings.Trim(v, "0123456789") != "" {
 					return "use a number"
 				}
 				return ""
 			}},
-			{Word: "old", Match: func(_ context.Context, _ Lookup, no string) (Match, error) {
-				return Match{Where: "x.order_no = ?", Args: []any{no}, Indexed: true, Ageless: true}, nil
+			{Name: "old", Match: func(_ context.Context, _ Lookup, no string) (Match, error) {
+				return Match{Where: "x.order_no = ?", Args: []any{no}, Indexed: true, AnyAge: true}, nil
 			}},
-			{Word: "unalerted", Match: func(_ context.Context, _ Lookup, state string) (Match, error) {
-				return Match{Where: "x.alerted_at IS NULL AND x.state = ?", Args: []any{state}, Few: func(context.Context, bun.IDB) (string,
+			{Name: "unalerted", Match: func(_ context.Context, _ Lookup, state string) (Match, error) {
+				return Match{Where: "x.alerted_at IS NULL AND x.state = ?", Args: []any{state}, Candidates: func(context.Context, bun.IDB) (string,
 					error,
 				) {
 					return "SELECT * FROM exceptions WHERE alerted_at IS NULL", nil

@@ -26,7 +26,7 @@ type Term struct{ Word, Value string }
 func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) {
 	q := Query{Spec: s, Scope: scope}
 	for _, f := range s.Fields {
-		q = q.With(f.Word, value(f.Word))
+		q = q.With(f.Name, value(f.Name))
 	}
 	return q, q.Check()
 }
@@ -74,8 +74,8 @@ func (t Term) match(ctx context.Context, in Lookup, f *Field) (Match, error) {
 // part is a query's conditions for one source.
 type part struct {
 	*Source
-	where []condition
-	few   func(context.Context, bun.IDB) (string, error) // see Match.Few
+	where      []condition
+	candidates func(context.Context, bun.IDB) (string, error) // see Match.Candidates
 	// gathered means that keys holds all matching keys, ascending.
 	gathered bool
 	keys     []int64
@@ -137,9 +137,9 @@ func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 				x.where = append(x.where, condition{m.Where, m.Args})
 				p.scans = p.scans || !m.Indexed
 			}
-			indexed, ageless = indexed || m.Indexed, ageless || m.Ageless
-			if m.Few != nil {
-				x.few = m.Few
+			indexed, ageless = indexed || m.Indexed, ageless || m.AnyAge
+			if m.Candidates != nil {
+				x.candidates = m.Candidates
 			}
 		}
 		if !none {
@@ -183,7 +183,7 @@ func (p *plan) within(ctx context.Context) error {
 				x.where = append(x.where, condition{x.Alias + "." + x.Time + " < ?", []any{p.slice.To}})
 			}
 		}
-		if p.scans && x.few != nil {
+		if p.scans && x.candidates != nil {
 			if err := p.gather(ctx, x); err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ const fewRows = 20_000
 
 // gather finds all matching keys among the rows of a partial index, unless there are too many.
 func (p *plan) gather(ctx context.Context, x *part) error {
-	few, err := x.few(ctx, p.read)
+	few, err := x.candidates(ctx, p.read)
 	if err != nil {
 		return err
 	}

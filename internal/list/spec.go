@@ -17,10 +17,10 @@ import (
 
 // Spec declares one list.
 type Spec struct {
-	Name     string   // in URLs and cursors: "orders"
-	Sources  []Source // tables with its rows; they share one series of keys
-	Fields   []Field  // in display order
-	Timeless bool     // the time of a row does not matter, and no filter has one
+	Name         string   // in URLs and cursors: "orders"
+	Sources      []Source // tables with its rows; they share one series of keys
+	Fields       []Field  // in display order
+	NoTimeFilter bool     // the time of a row does not matter, and no filter has one
 	// ScanRows is how many rows of each source one query scans if no index covers the filter; 0
 	// = 50,000.
 	ScanRows int
@@ -58,7 +58,7 @@ type Money struct{ Minor, Currency string }
 
 // Field is something a list can be filtered by.
 type Field struct {
-	Word   string // name in the URL
+	Name   string // name in the URL
 	Column string // column of every source, compared with the value; "" = use Match
 	// Indexed means that an index on Column covers the filter.
 	Indexed bool
@@ -112,12 +112,12 @@ type Match struct {
 	// Indexed means that an index covers the condition; otherwise the newest rows are scanned,
 	// up to the limit.
 	Indexed bool
-	// Ageless means that rows of any age match, whatever the slice's time range.
-	Ageless bool
-	// Few returns a query, covered by indexes, for a set of rows that contains all matches. If
+	// AnyAge means that rows of any age match, whatever the slice's time range.
+	AnyAge bool
+	// Candidates returns a query, covered by indexes, for a set of rows that contains all matches. If
 	// the set has at most 20,000 rows, matches are searched there instead of among the newest
 	// rows.
-	Few func(context.Context, bun.IDB) (string, error)
+	Candidates func(context.Context, bun.IDB) (string, error)
 }
 
 // Scope is the set of merchants whose rows may be seen. The zero Scope sees nothing.
@@ -143,7 +143,7 @@ func Of(merchants ...int64) Scope { return Scope{merchants: merchants} }
 // field returns the field with this word; nil = none.
 func (s *Spec) field(word string) *Field {
 	for i := range s.Fields {
-		if s.Fields[i].Word == word {
+		if s.Fields[i].Name == word {
 			return &s.Fields[i]
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Spec) Suggestions(ctx context.Context, q bun.IDB) (map[string][]Choice,
 	all := map[string][]Choice{}
 	for _, f := range s.Fields {
 		for _, v := range f.Values {
-			all[f.Word] = append(all[f.Word], Choice{Value: v})
+			all[f.Name] = append(all[f.Name], Choice{Value: v})
 		}
 		if f.Suggest == nil {
 			continue
@@ -184,7 +184,7 @@ func (s *Spec) Suggestions(ctx context.Context, q bun.IDB) (map[string][]Choice,
 		if err != nil {
 			return nil, err
 		}
-		all[f.Word] = append(all[f.Word], read...)
+		all[f.Name] = append(all[f.Name], read...)
 	}
 	return all, nil
 }

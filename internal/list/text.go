@@ -164,7 +164,7 @@ func (r Reading) Term(w Word) (Term, *Problem) {
 	if problem := f.problem(value); problem != "" {
 		return Term{}, &Problem{w, BadValue, []string{problem}}
 	}
-	return Term{f.Word, value}, nil
+	return Term{f.Name, value}, nil
 }
 
 // bare makes a term of a value without a field, if only one field has it.
@@ -176,7 +176,7 @@ func (r Reading) bare(w Word) (Term, *Problem) {
 			continue
 		}
 		if value, _ := r.value(f, w.Value); value != "" {
-			found = append(found, Term{f.Word, value})
+			found = append(found, Term{f.Name, value})
 		}
 	}
 	switch len(found) {
@@ -196,7 +196,7 @@ func (r Reading) bare(w Word) (Term, *Problem) {
 func (r Reading) Fields() (names []string) {
 	for _, f := range r.Spec.Fields {
 		if !f.Hidden {
-			names = append(names, f.Word)
+			names = append(names, f.Name)
 		}
 	}
 	return names
@@ -220,7 +220,7 @@ func (r Reading) value(f *Field, text string) (value string, several []string) {
 	if text == "" {
 		return "", nil
 	}
-	choices := r.Choices[f.Word]
+	choices := r.Choices[f.Name]
 	for _, same := range []func(Choice) bool{
 		func(c Choice) bool { return c.Value == text },
 		func(c Choice) bool { return strings.EqualFold(c.Value, text) },
@@ -250,7 +250,7 @@ func (r Reading) labelled(f *Field, text string) (value string, several []string
 // oneOf returns the only choice of a field that matches; if several do, as many of them as are
 // named with a problem.
 func (r Reading) oneOf(f *Field, matches func(Choice) bool) (value string, several []string) {
-	for _, c := range r.Choices[f.Word] {
+	for _, c := range r.Choices[f.Name] {
 		if matches(c) {
 			several = append(several, c.Value)
 		}
@@ -270,12 +270,12 @@ func contains(text, part string) bool {
 
 // hasLabel reports whether a label of a choice matches a text.
 func (r Reading) hasLabel(f *Field, c Choice, text string, match func(label, text string) bool) bool {
-	return r.Labels != nil && slices.ContainsFunc(r.Labels(f.Word, c.Value), func(label string) bool { return match(label, text) })
+	return r.Labels != nil && slices.ContainsFunc(r.Labels(f.Name, c.Value), func(label string) bool { return match(label, text) })
 }
 
 // matching returns the choices of a field that contain a text in value, name or label.
 func (r Reading) matching(f *Field, part string) (all []Choice) {
-	for _, c := range r.Choices[f.Word] {
+	for _, c := range r.Choices[f.Name] {
 		if contains(c.Value, part) || contains(c.Name, part) || r.hasLabel(f, c, part, contains) {
 			all = append(all, c)
 		}
@@ -308,15 +308,15 @@ func (r Reading) Propose(text string, max int) (all []Proposal) {
 	if last.Field != "" {
 		if f := r.Field(last.Field); f != nil {
 			for _, c := range r.matching(f, last.Value) {
-				add(Proposal{before + last.Field + ":" + quote(c.Value) + " ", f.Word, c})
+				add(Proposal{before + last.Field + ":" + quote(c.Value) + " ", f.Name, c})
 			}
 		}
 		return all
 	}
 	for i := range r.Spec.Fields {
 		f := &r.Spec.Fields[i]
-		if !f.Hidden && (contains(f.Word, last.Value) || r.isAlias(f.Word, last.Value)) {
-			add(Proposal{before + f.Word + ":", "", Choice{Value: f.Word}})
+		if !f.Hidden && (contains(f.Name, last.Value) || r.isAlias(f.Name, last.Value)) {
+			add(Proposal{before + f.Name + ":", "", Choice{Value: f.Name}})
 		}
 	}
 	if utf8.RuneCountInString(last.Value) < leastPart {
@@ -328,7 +328,7 @@ func (r Reading) Propose(text string, max int) (all []Proposal) {
 			continue
 		}
 		for _, c := range r.matching(f, last.Value) {
-			add(Proposal{before + f.Word + ":" + quote(c.Value) + " ", f.Word, c})
+			add(Proposal{before + f.Name + ":" + quote(c.Value) + " ", f.Name, c})
 		}
 	}
 	return all

@@ -33,17 +33,17 @@ func TestWordsAreSplit(t *testing.T) {
 }
 
 var textSpec = &Spec{Name: "texts", Fields: []Field{
-	{Word: "no"},
-	{Word: "status", Values: []string{"paid", "closed"}},
-	{Word: "merchant", Suggest: noChoices},
-	{Word: "supplier", Suggest: noChoices},
-	{Word: "cause", Check: func(v string) string {
+	{Name: "no"},
+	{Name: "status", Values: []string{"paid", "closed"}},
+	{Name: "merchant", Suggest: noChoices},
+	{Name: "supplier", Suggest: noChoices},
+	{Name: "cause", Check: func(v string) string {
 		if v == "wrong" {
 			return "use another"
 		}
 		return ""
 	}},
-	{Word: "secret", Hidden: true},
+	{Name: "secret", Hidden: true},
 }}
 
 func reading() Reading {

@@ -21,7 +21,7 @@ import (
 var cases = &list.Spec{
 	Name:    "cases",
 	Sources: []list.Source{{Table: "exceptions", Alias: "x", Columns: "x.id", Key: "id", MerchantColumn: "x.merchant_id"}},
-	Fields:  []list.Field{{Word: "state", Column: "state"}},
+	Fields:  []list.Field{{Name: "state", Column: "state"}},
 }
 
 type harness struct {

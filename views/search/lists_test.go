@@ -29,14 +29,14 @@ func TestEveryFieldOfAListHasItsTexts(t *testing.T) {
 	} {
 		l := ui.List{Spec: spec}.As(texts)
 		for _, f := range spec.Fields {
-			field := l.Field(f.Word)
+			field := l.Field(f.Name)
 			if field.Label == (text.Text{}) {
-				t.Errorf("%s: the field %s has no label", spec.Name, f.Word)
+				t.Errorf("%s: the field %s has no label", spec.Name, f.Name)
 			}
 			for _, value := range f.Values {
-				if f.Word != "type" && (field.Value == nil || strings.HasPrefix(field.Value(value).EN, value) &&
+				if f.Name != "type" && (field.Value == nil || strings.HasPrefix(field.Value(value).EN, value) &&
 					strings.Contains(value, "_")) {
-					t.Errorf("%s: %s %s has no word", spec.Name, f.Word, value)
+					t.Errorf("%s: %s %s has no word", spec.Name, f.Name, value)
 				}
 			}
 		}

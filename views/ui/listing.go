@@ -197,12 +197,12 @@ func (l List) chips(p *Page) []Chip {
 	var all []Chip
 	add := func(name, label, value string) { all = append(all, Chip{name, label, value, l.with(name, "")}) }
 	for _, f := range l.Spec.Fields {
-		if value := l.get(f.Word); value != "" {
-			field := l.Field(f.Word)
+		if value := l.get(f.Name); value != "" {
+			field := l.Field(f.Name)
 			if field.Chip == (text.Text{}) {
 				field.Chip = field.Label
 			}
-			add(f.Word, p.T(field.Chip), field.value(p, value))
+			add(f.Name, p.T(field.Chip), field.value(p, value))
 		}
 	}
 	from, to := l.ends()

@@ -569,7 +569,7 @@ func FilterBar(p *Page, l List) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if !l.Spec.Timeless {
+		if !l.Spec.NoTimeFilter {
 			templ_7745c5c3_Err = timeFields(p, l).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -840,13 +840,13 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if f.Hidden {
-			if l.get(f.Word) != "" {
+			if l.get(f.Name) != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<input type=\"hidden\" name=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var40 string
-				templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(f.Word)
+				templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(f.Name)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/listing.templ`, Line: 144, Col: 37}
 				}
@@ -859,7 +859,7 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var41 string
-				templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(l.get(f.Word))
+				templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(l.get(f.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/listing.templ`, Line: 144, Col: 61}
 				}
@@ -878,7 +878,7 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var42 string
-			templ_7745c5c3_Var42, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(l.Field(f.Word).Label))
+			templ_7745c5c3_Var42, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(l.Field(f.Name).Label))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/listing.templ`, Line: 148, Col: 31}
 			}
@@ -896,7 +896,7 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var43 string
-				templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.JoinStringErrs(f.Word)
+				templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.JoinStringErrs(f.Name)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/listing.templ`, Line: 150, Col: 25}
 				}
@@ -908,12 +908,12 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = Option(l.Query, f.Word, "", l.Field(f.Word).any(p)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Option(l.Query, f.Name, "", l.Field(f.Name).any(p)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				for _, c := range l.Suggested[f.Word] {
-					templ_7745c5c3_Err = Option(l.Query, f.Word, c.Value, l.Field(f.Word).choice(p, c)).Render(ctx, templ_7745c5c3_Buffer)
+				for _, c := range l.Suggested[f.Name] {
+					templ_7745c5c3_Err = Option(l.Query, f.Name, c.Value, l.Field(f.Name).choice(p, c)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -928,7 +928,7 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var44 string
-				templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinStringErrs(f.Word)
+				templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinStringErrs(f.Name)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/listing.templ`, Line: 157, Col: 50}
 				}
@@ -941,7 +941,7 @@ func filterField(p *Page, l List, f list.Field) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var45 string
-				templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs(l.get(f.Word))
+				templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs(l.get(f.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/listing.templ`, Line: 157, Col: 74}
 				}

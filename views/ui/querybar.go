@@ -16,8 +16,8 @@ func (l List) text() string {
 	}
 	var terms []list.Term
 	for _, f := range l.Spec.Fields {
-		if value := l.get(f.Word); value != "" && !f.Hidden {
-			terms = append(terms, list.Term{Word: f.Word, Value: value})
+		if value := l.get(f.Name); value != "" && !f.Hidden {
+			terms = append(terms, list.Term{Word: f.Name, Value: value})
 		}
 	}
 	for _, name := range []string{"window", "from", "to"} {
@@ -32,11 +32,11 @@ func (l List) text() string {
 func (l List) example() string {
 	var all []string
 	for _, f := range l.Spec.Fields {
-		if e, ok := examples[f.Word]; ok && !f.Hidden {
+		if e, ok := examples[f.Name]; ok && !f.Hidden {
 			all = append(all, e)
 		}
 	}
-	if !l.Spec.Timeless {
+	if !l.Spec.NoTimeFilter {
 		all = append(all, "from:14:05", "to:15:10")
 	}
 	return strings.Join(all, " ")

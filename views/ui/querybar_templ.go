@@ -66,13 +66,13 @@ func QueryBar(p *Page, l List) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, f := range l.Spec.Fields {
-			if f.Hidden && l.get(f.Word) != "" {
+			if f.Hidden && l.get(f.Name) != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<input type=\"hidden\" name=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
-				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(f.Word)
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(f.Name)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/querybar.templ`, Line: 13, Col: 38}
 				}
@@ -85,7 +85,7 @@ func QueryBar(p *Page, l List) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var5 string
-				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(l.get(f.Word))
+				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(l.get(f.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/querybar.templ`, Line: 13, Col: 62}
 				}

@@ -126,7 +126,7 @@ func logCursor(q list.Query, s list.Slice, before int64) string {
 func logSum(q list.Query, s list.Slice) uint64 {
 	h := fnv.New64a()
 	for _, field := range q.Spec.Fields {
-		h.Write([]byte(q.Get(field.Word) + "\x00"))
+		h.Write([]byte(q.Get(field.Name) + "\x00"))
 	}
 	for _, n := range []int64{s.At.ID, s.From, s.To} {
 		h.Write(strconv.AppendInt(nil, n, 36))

@@ -27,7 +27,7 @@ func TestHostileTextsInAddressesDoNothing(t *testing.T) {
 		fields, any := map[string][]string{}, map[string]bool{}
 		for _, s := range list.Registered() {
 			for _, f := range s.Fields {
-				fields["/"+s.Name], any[f.Word] = append(fields["/"+s.Name], f.Word), true
+				fields["/"+s.Name], any[f.Name] = append(fields["/"+s.Name], f.Name), true
 			}
 		}
 		pages := append(h.details(t), allPages...)

@@ -177,7 +177,7 @@ func (s *handlers) listOn(c *fiber.Ctx, p *ui.Page, spec *list.Spec, path string
 	}
 	names := []string{windowParam, fromParam, toParam}
 	for _, f := range spec.Fields {
-		names = append(names, f.Word)
+		names = append(names, f.Name)
 	}
 	for _, name := range names {
 		if value := l.Text(name); value != "" {

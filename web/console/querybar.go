@@ -98,8 +98,8 @@ func unread[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, text
 func (l *listing) linked() url.Values {
 	values := url.Values{}
 	for _, f := range l.filter.Spec.Fields {
-		if value := l.query.Values.Get(f.Word); f.Hidden && value != "" {
-			values.Set(f.Word, value)
+		if value := l.query.Values.Get(f.Name); f.Hidden && value != "" {
+			values.Set(f.Name, value)
 		}
 	}
 	if columns := l.query.Values.Get("columns"); columns != "" {
@@ -114,7 +114,7 @@ func (l *listing) readText(reading list.Reading, words []list.Word) (terms, time
 	var span moments
 	for _, w := range words {
 		name := timeParam(w.Field)
-		if reading.Spec.Timeless {
+		if reading.Spec.NoTimeFilter {
 			name = ""
 		}
 		fault := list.Fault("")

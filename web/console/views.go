@@ -118,13 +118,13 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 		return search.ViewProblem{Kind: search.ViewUnreadable}, nil
 	}
 	for word := range values {
-		if !slices.ContainsFunc(of.Spec.Fields, func(f list.Field) bool { return f.Word == word }) && !slices.Contains(viewWords, word) {
+		if !slices.ContainsFunc(of.Spec.Fields, func(f list.Field) bool { return f.Name == word }) && !slices.Contains(viewWords, word) {
 			return search.ViewProblem{Kind: search.ViewWord, Word: word}, nil
 		}
 	}
 	q := list.Query{Spec: of.Spec, Scope: list.All()}
 	for _, f := range of.Spec.Fields {
-		q = q.With(f.Word, values.Get(f.Word))
+		q = q.With(f.Name, values.Get(f.Name))
 	}
 	for _, t := range q.Terms {
 		if (list.Query{Spec: of.Spec, Terms: []list.Term{t}}).Check() != nil {
