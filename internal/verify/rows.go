@@ -17,6 +17,7 @@ const (
 	OfException = "exception"
 	OfApproval  = "approval"
 	OfEntry     = "entry" // of the ledger, by its ref
+	OfPayout    = "payout"
 )
 
 // paidID is the id of the order that a transfer x paid, from its ref; 0 = none.
