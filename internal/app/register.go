@@ -52,7 +52,7 @@ func Kinds() supplier.Kinds {
 
 // texts returns the texts that rows store by code, of the core and of each kind of supplier.
 func texts() text.Catalog {
-	all := []*text.Codes{&supplier.Texts, &callback.Texts, &payment.Texts}
+	all := []*text.Codes{&supplier.Texts, &callback.Texts, &payment.Texts, &sweep.Texts}
 	for _, kind := range Kinds() {
 		all = append(all, kind.Texts)
 	}

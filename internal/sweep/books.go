@@ -1,17 +1,19 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
+	"strconv"
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
-	"backstop/internal/base/money"
 	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/internal/verify"
+
+	"github.com/uptrace/bun"
 )
 
 // Figures that are recounted, as alerts and exceptions name them.
@@ -34,37 +36,37 @@ func (r *Runner) recount(ctx context.Context) (w wrong, err error) {
 	return w, err
 }
 
-// maxFigures is how many figures a difference names.
-const maxFigures = 5
-
-// differences describes the wrong figures; done says what became of them.
-func (w wrong) differences(done string) (all []Difference) {
-	untoldText := func(f report.Difference) string {
-		return fmt.Sprintf("merchant %d: %d orders, %s %s by the rows, %d and %s by the counter", f.Merchant, f.Orders,
-			money.Format(f.Amount, f.Currency), f.Currency, f.Counted, money.Format(f.CountedM, f.Currency))
+// differences describes the wrong figures; merchant returns the code of a merchant.
+func (w wrong) differences(corrected bool, merchant func(id int64) string) (all []Difference) {
+	if len(w.untold) > 0 {
+		all = append(all, DifferingMoney(w.untold, corrected, merchant))
 	}
-	ordersText := func(f report.OrdersDifference) string {
-		counted := func(n [4]int64) string {
-			return fmt.Sprintf("%d orders (%s), %d notified (%s)", n[0], money.Format(n[1], f.Currency), n[2], money.Format(n[3], f.Currency))
-		}
-		return fmt.Sprintf("%s from %s in %s: %s by the rows, %s by the counters", f.Span,
-			time.UnixMicro(f.Start).UTC().Format(time.RFC3339), f.Currency, counted(f.Rows), counted(f.Counters))
-	}
-	if n := len(w.untold); n > 0 {
-		all = append(all, Difference{What: UnnotifiedMoney, Detail: detail(n, done, w.untold, untoldText)})
-	}
-	if n := len(w.orders); n > 0 {
-		all = append(all, Difference{What: OrdersNotified, Detail: detail(n, done, w.orders, ordersText)})
+	if len(w.orders) > 0 {
+		all = append(all, differingFigures(OrdersNotified, w.orders, corrected, ordersMessage))
 	}
 	return all
 }
 
-func detail[T any](n int, done string, figures []T, text func(T) string) string {
-	all := fmt.Sprintf("%d figures%s", n, done)
-	for _, f := range figures[:min(n, maxFigures)] {
-		all += "; " + text(f)
+// codes reads the codes of the merchants whose figures are wrong.
+func (w wrong) codes(ctx context.Context, q bun.IDB) (func(id int64) string, error) {
+	ids := make([]int64, len(w.untold))
+	for i, f := range w.untold {
+		ids[i] = f.Merchant
 	}
-	return all
+	var rows []struct {
+		ID   int64
+		Code string
+	}
+	if len(ids) > 0 {
+		if err := q.NewRaw("SELECT m.id, m.code FROM merchants AS m WHERE m.id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+			return nil, fmt.Errorf("read the merchants of figures: %w", err)
+		}
+	}
+	known := map[int64]string{}
+	for _, r := range rows {
+		known[r.ID] = r.Code
+	}
+	return func(id int64) string { return cmp.Or(known[id], strconv.FormatInt(id, 10)) }, nil
 }
 
 // Figures corrects figures that do not match their rows, and alerts: either rows were changed
@@ -92,7 +94,11 @@ func (r *Runner) Figures(ctx context.Context) ([]Difference, error) {
 			return nil, err
 		}
 	}
-	found := w.differences(", corrected")
+	merchant, err := w.codes(ctx, r.o.DB.Read)
+	if err != nil {
+		return nil, err
+	}
+	found := w.differences(true, merchant)
 	counts := map[string]int64{UnnotifiedMoney: int64(len(w.untold)), OrdersNotified: int64(len(w.orders))}
 	return found, r.report(ctx, alert.CountersDiffer, found, counts)
 }
@@ -115,7 +121,7 @@ func (r *Runner) verify(ctx context.Context) (found []Difference, err error) {
 		if i.Violations == 0 {
 			continue
 		}
-		d := Difference{What: i.ID, Detail: fmt.Sprintf("%s: %d violations", i.Title, i.Violations), Rows: i.Rows}
+		d := brokenInvariant(i)
 		if len(i.Examples) > 0 {
 			d.Detail += "; " + i.Examples[0]
 		}
@@ -137,6 +143,9 @@ func (r *Runner) report(ctx context.Context, rule string, found []Difference, co
 		items := make([]*exception.Item, len(found))
 		for i, f := range found {
 			detail := map[string]any{"what": f.What, "detail": f.Detail}
+			if len(f.Said) > 0 {
+				detail["said"] = f.Said
+			}
 			if len(f.Rows) > 0 {
 				detail["rows"] = f.Rows
 			}

@@ -54,7 +54,7 @@ func TestACounterBelowZeroIsCorrected(t *testing.T) {
 		below(true)
 		r := New(Options{DB: d, Log: slog.New(slog.DiscardHandler), Keep: 100 * time.Hour})
 		found, err := r.Figures(t.Context())
-		want := "1 figures, corrected; merchant 7: 0 orders, 0.00 CNY by the rows, -20 and -969.99 by the counter"
+		want := "1 figures differed and were corrected; merchant 7: 0 orders, 0.00 CNY by the rows, -20 orders, -969.99 CNY by the counter"
 		if err != nil || len(found) != 1 || found[0].Detail != want {
 			t.Errorf("%+v, %v, want %q", found, err, want)
 		}

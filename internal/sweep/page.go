@@ -97,7 +97,11 @@ func (r *Runner) Dry(ctx context.Context, days int, progress func(*Sweep)) (*Swe
 	if err != nil {
 		return nil, err
 	}
-	s.differ(wrong.differences(""))
+	merchant, err := wrong.codes(ctx, r.o.DB.Read)
+	if err != nil {
+		return nil, err
+	}
+	s.differ(wrong.differences(false, merchant))
 	found, err := r.verify(ctx)
 	if err != nil {
 		return nil, err

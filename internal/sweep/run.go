@@ -174,7 +174,7 @@ func (r *Runner) steps(ctx context.Context, s *Sweep) error {
 	return nil
 }
 
-func (s *Sweep) differ(found []Difference) { s.DifferText = text(append(s.Differences(), found...)) }
+func (s *Sweep) differ(found []Difference) { s.DifferText = encode(append(s.Differences(), found...)) }
 
 // scan continues the scan of one table.
 func (r *Runner) scan(ctx context.Context, s *Sweep, t *scan) error {

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
+	"backstop/internal/base/text"
 	"backstop/internal/verify"
 
 	"github.com/uptrace/bun"
@@ -89,8 +90,10 @@ type Pushed struct {
 
 // Difference is a figure or an invariant that is wrong.
 type Difference struct {
-	What   string `json:"what"` // a figure, or an invariant of verify
-	Detail string `json:"detail"`
+	What   string `json:"what"`   // a figure, or an invariant of verify
+	Detail string `json:"detail"` // in English
+	// Said is the detail by codes of Texts; none in old rows.
+	Said []text.Message `json:"said,omitempty"`
 	// Rows are what is wrong, for the exception.
 	Rows []verify.Row `json:"-"`
 }
@@ -121,7 +124,7 @@ func read[T any](raw json.RawMessage) []T {
 	return all
 }
 
-func text(of any) json.RawMessage {
+func encode(of any) json.RawMessage {
 	raw, _ := json.Marshal(of) // strings and numbers
 	return raw
 }
@@ -138,7 +141,7 @@ func (s *Sweep) count(what string, n int) {
 		all = append(all, Pushed{what, int64(n)})
 	}
 	slices.SortFunc(all, func(a, b Pushed) int { return slices.Index(Whats, a.What) - slices.Index(Whats, b.What) })
-	s.PushedText = text(all)
+	s.PushedText = encode(all)
 }
 
 // Request holds the parameters of a new sweep.
@@ -167,7 +170,7 @@ func Begin(ctx context.Context, tx db.Tx, d *db.DB, r Request) (*Sweep, error) {
 func newSweep(began int64, r Request) *Sweep {
 	return &Sweep{
 		Night: r.Night, BeganAt: began, WindowFrom: began - (time.Duration(r.Days) * 24 * time.Hour).Microseconds(),
-		By: r.By, Reason: r.Reason, PushedText: text([]Pushed{}), DifferText: text([]Difference{}),
+		By: r.By, Reason: r.Reason, PushedText: encode([]Pushed{}), DifferText: encode([]Difference{}),
 	}
 }
 

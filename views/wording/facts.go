@@ -12,6 +12,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/sweep"
 	"backstop/views/ui"
 )
 
@@ -31,7 +32,9 @@ func ExceptionFacts(p *ui.Page, x exception.Item) (all []ui.Fact, ok bool) {
 	if x.Kind == exception.DisputeOpened && d.due() != 0 && !d.wantsEvidence() {
 		delete(fields, "due_by")
 	}
-	delete(fields, "rows") // see differing
+	if x.Kind == exception.BooksDiffer {
+		fields = differingFields(p, x.Detail)
+	}
 	for _, d := range detailNames {
 		if value, ok := fields[d.name]; ok && value != "" {
 			all = append(all, ui.TextFact(d.label, "wrap", factOf(p, x, d.name, value)))
@@ -42,6 +45,13 @@ func ExceptionFacts(p *ui.Page, x exception.Item) (all []ui.Fact, ok bool) {
 		all = append(all, ui.TextFact(text.Text{ZH: name, EN: name}, "wrap", factOf(p, x, name, fields[name])))
 	}
 	return all, true
+}
+
+// differingFields are what a sweep found to differ; the rows have a panel of their own.
+func differingFields(p *ui.Page, detail json.RawMessage) map[string]any {
+	var d sweep.Difference
+	_ = json.Unmarshal(detail, &d) // what cannot be read has no fields
+	return map[string]any{"what": p.T(Figure(d.What)), "detail": Differences(p, d)}
 }
 
 // factOf is one of them in the person's language.
@@ -120,6 +130,8 @@ var detailNames = []struct {
 	name  string
 	label text.Text
 }{
+	{"what", text.Text{ZH: "统计或规则", EN: "Figure or rule"}},
+	{"detail", text.Text{ZH: "差异", EN: "Differences"}},
 	{"want", text.Text{ZH: "应为", EN: "Expected"}},
 	{"got", text.Text{ZH: "收到", EN: "Received"}},
 	{"difference", text.Text{ZH: "差额", EN: "Difference"}},

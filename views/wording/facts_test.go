@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/text"
 	"backstop/internal/exception"
+	"backstop/internal/sweep"
 	"backstop/views/ui"
 )
 
@@ -53,6 +55,15 @@ func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 		if got := ExceptionDetail(&ui.Page{Language: language}, x); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	x = exception.Item{
+		Kind:   exception.BooksDiffer,
+		Detail: json.RawMessage(`{"what":"I13","detail":"x","rows":[],"said":[{"code":"sweep.violations","args":["2"]}]}`),
+	}
+	p := inChinese()
+	p.Texts = text.Join(&sweep.Texts)
+	if got, want := ExceptionDetail(p, x), "统计或规则：每个账户的明细之和等于余额 · 差异：2 处不符"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	x.Detail = json.RawMessage(`"odd"`)
 	if got := ExceptionDetail(inChinese(), x); got != `"odd"` {

@@ -164,6 +164,8 @@ func (d differing) link() string {
 		return "/exceptions/" + d.ID
 	case verify.OfApproval:
 		return "/approvals/" + d.ID
+	case verify.OfPayout:
+		return "/payouts/" + d.ID
 	}
 	return ""
 }
@@ -177,6 +179,7 @@ var differingWords = map[string]text.Text{
 	verify.OfException: {ZH: "异常", EN: "Exception"},
 	verify.OfApproval:  {ZH: "提议", EN: "Approval"},
 	verify.OfEntry:     {ZH: "分录", EN: "Ledger entry"},
+	verify.OfPayout:    {ZH: "出款", EN: "Payout"},
 }
 
 // paymentStates are what a supplier's message says of a payment.

@@ -70,14 +70,6 @@ var sweepWhats = map[string]text.Text{
 	sweep.Payouts:       {ZH: "无任务跟进的出款", EN: "Payouts without a task"},
 }
 
-// sweepFigure names a figure that was wrong; an invariant has its id.
-func sweepFigure(what string) text.Text { return ui.TextFor(sweepFigures, what) }
-
-var sweepFigures = map[string]text.Text{
-	sweep.UnnotifiedMoney: {ZH: "未通知金额统计", EN: "Money not notified"},
-	sweep.OrdersNotified:  {ZH: "订单通知统计", EN: "Orders notified"},
-}
-
 // sweepTook is how long it took, or takes.
 func sweepTook(p *ui.Page, s *sweep.Sweep) string {
 	if s.EndedAt == nil {
@@ -113,7 +105,7 @@ var SweepColumns = []ui.Column[sweepRun]{
 	ui.WordCol("differences", tSweepWrong, func(p *ui.Page, w sweepRun) string {
 		var all []string
 		for _, x := range w.Differences() {
-			all = append(all, p.T(sweepFigure(x.What))+p.T(text.Colon)+x.Detail)
+			all = append(all, p.T(wording.Figure(x.What))+p.T(text.Colon)+wording.Differences(p, x))
 		}
 		return strings.Join(all, "; ")
 	}).As("small wrap").With(sweepDifferences),

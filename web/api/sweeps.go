@@ -13,25 +13,34 @@ import (
 
 // sweepView is a sweep in the admin API. Missing values are null.
 type sweepView struct {
-	ID          string             `json:"id"`
-	BeganAt     string             `json:"began_at"`
-	EndedAt     *string            `json:"ended_at"`
-	WindowFrom  string             `json:"window_from"`
-	By          string             `json:"by"`
-	Node        *string            `json:"node"`
-	State       string             `json:"state"`
-	LookedAt    int64              `json:"looked_at"`
-	Pushed      []sweep.Pushed     `json:"pushed"`
-	Differences []sweep.Difference `json:"differences"`
-	P99MS       *int64             `json:"p99_ms"`
+	ID          string            `json:"id"`
+	BeganAt     string            `json:"began_at"`
+	EndedAt     *string           `json:"ended_at"`
+	WindowFrom  string            `json:"window_from"`
+	By          string            `json:"by"`
+	Node        *string           `json:"node"`
+	State       string            `json:"state"`
+	LookedAt    int64             `json:"looked_at"`
+	Pushed      []sweep.Pushed    `json:"pushed"`
+	Differences []sweepDifference `json:"differences"`
+	P99MS       *int64            `json:"p99_ms"`
+}
+
+type sweepDifference struct {
+	What   string `json:"what"`
+	Detail string `json:"detail"`
 }
 
 func viewSweep(s *sweep.Sweep) sweepView {
+	differences := []sweepDifference{}
+	for _, d := range s.Differences() {
+		differences = append(differences, sweepDifference{d.What, d.Detail})
+	}
 	return sweepView{
 		ID: strconv.FormatInt(s.ID, 10), BeganAt: notify.Stamp(s.BeganAt), EndedAt: notify.StampOr(s.EndedAt),
 		WindowFrom: notify.Stamp(s.WindowFrom),
 		By:         s.By, Node: orNull(s.Node), State: string(s.State), LookedAt: s.LookedAt, Pushed: s.Pushed(),
-		Differences: s.Differences(),
+		Differences: differences,
 		P99MS:       s.P99MS,
 	}
 }

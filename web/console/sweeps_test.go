@@ -43,13 +43,23 @@ func TestASweepIsBegunFromItsPage(t *testing.T) {
 	_, err := h.DB.NewRaw(
 		"UPDATE sweeps SET state = 'done', ended_at = began_at + 90000000, looked_at = 12345, night = ?, pushed = ?, differences = ?",
 		today,
-		`[{"what":"orders","count":31}]`, `[{"what":"I5","detail":"stock <b>adds</b> up: 1 violations"}]`).Exec(t.Context())
+		`[{"what":"orders","count":31}]`, `[{"what":"I5","detail":"stock <b>adds</b> up: 1 violations"},`+
+			`{"what":"I4","detail":"x","said":[{"code":"sweep.violations","args":["2"]},{"code":"sweep.account","args":["merchant:m1 CNY"]}]},`+
+			`{"what":"untold","detail":"x","said":[{"code":"sweep.corrected","args":["1"]},`+
+			`{"code":"sweep.money","args":["m1","3","128.40 CNY","4","178.40 CNY"]}]}]`).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for language, want := range map[string][]string{
-		"en": {"12,345", "Orders paying or closing: 31", "stock &lt;b&gt;adds&lt;/b&gt; up", "1 m 30 s", "Done"},
-		"zh": {"12,345", "支付中或关单中的订单：31", "已完成", "立即扫描"},
+		"en": {
+			"12,345", "Orders paying or closing: 31", "stock &lt;b&gt;adds&lt;/b&gt; up", "1 m 30 s", "Done",
+			"the ledger adds up</b>: 2 violations; account merchant:m1 CNY",
+			"1 figures differed and were corrected; merchant m1: 3 orders, 128.40 CNY by the rows, 4 orders, 178.40 CNY by the counter",
+		},
+		"zh": {
+			"12,345", "支付中或关单中的订单：31", "已完成", "立即扫描", "账目平衡</b>：2 处不符；账户 merchant:m1 CNY",
+			"1 项统计与记录不符，已更正；商户 m1：按记录 3 笔、128.40 CNY，按统计 4 笔、178.40 CNY",
+		},
 	} {
 		page := h.Page(t, ops, "/sweeps?lang="+language).Body
 		for _, w := range want {

@@ -40,6 +40,7 @@ import (
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 	"backstop/internal/suppliercall"
+	"backstop/internal/sweep"
 	"backstop/web"
 
 	"github.com/uptrace/bun"
@@ -193,7 +194,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 	o := web.Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, supplier.Kinds{sortedparams.Kind}, keys, log), Callbacks: h.Sender,
 		Payments:  h.Payments,
-		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts, &sortedparams.Texts),
+		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts, &sweep.Texts, &sortedparams.Texts),
 		Alerts:    func() ([]string, alert.Style) { return nil, alert.Style{} },
 		RedisSkew: func(context.Context) (time.Duration, error) { return 0, errors.New("there is no Redis") },
 		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor,

@@ -26,6 +26,7 @@ var (
 	Dark          = Text{ZH: "深色", EN: "Dark"}
 	None          = Text{ZH: "–", EN: "–"}
 	Colon         = Text{ZH: "：", EN: ": "}
+	Semicolon     = Text{ZH: "；", EN: "; "}
 	Save          = Text{ZH: "保存", EN: "Save"}
 	Saved         = Text{ZH: "已保存。", EN: "Saved."}
 	Zone          = Text{ZH: "时区", EN: "Time zone"}

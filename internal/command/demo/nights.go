@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
+	"backstop/internal/report"
 	"backstop/internal/sweep"
 )
 
@@ -54,9 +55,8 @@ func (h *history) swept(s *sweep.Sweep, ago int) {
 		s.PushedText, _ = json.Marshal(pushed) // strings and numbers
 	}
 	if ago == 5 {
-		s.DifferText, _ = json.Marshal([]sweep.Difference{{
-			What:   sweep.UnnotifiedMoney,
-			Detail: "1 figures, corrected; merchant 2: 3 orders, 128.40 CNY by the rows, 4 and 178.40 CNY by the counter",
-		}})
+		s.DifferText, _ = json.Marshal([]sweep.Difference{sweep.DifferingMoney([]report.Difference{
+			{Currency: "CNY", Orders: 3, Amount: 128_40, Counted: 4, CountedM: 178_40},
+		}, true, func(int64) string { return "demo-flaky" })})
 	}
 }
