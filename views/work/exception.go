@@ -106,6 +106,9 @@ func (x ExceptionData) reference() text.Text {
 // open reports whether operators still work on it; else it may be opened again.
 func (x ExceptionData) open() bool { return x.State.Open() }
 
+// ownIdentity stands for an account without a number: the one whose keys we have.
+const ownIdentity = "own"
+
 // message is the stored message in words; none = it is not known any more.
 func (x ExceptionData) message(p *ui.Page) (all []ui.Fact) {
 	var m struct {
@@ -121,6 +124,10 @@ func (x ExceptionData) message(p *ui.Page) (all []ui.Fact) {
 	}
 	var account []string
 	for _, field := range slices.Sorted(maps.Keys(m.Identity)) {
+		if m.Identity[field] == ownIdentity {
+			account = append(account, p.T(tOurAccount))
+			continue
+		}
 		account = append(account, field+" "+m.Identity[field])
 	}
 	const class = "mono small wrap"
@@ -295,6 +302,7 @@ func nextText(p *ui.Page, x ExceptionData) string {
 var (
 	tMsgReference = text.Text{ZH: "消息中的单号", EN: "Number in the message"}
 	tMsgIdentity  = text.Text{ZH: "收款账户", EN: "Account"}
+	tOurAccount   = text.Text{ZH: "我方账户", EN: "our own"}
 	tSaidMessage  = text.Text{ZH: "渠道消息", EN: "The supplier's message"}
 	tMsgGone      = text.Text{
 		ZH: "消息内容已不可得（已超过保留期），因此不能关联到订单。",
