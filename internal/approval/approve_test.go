@@ -193,7 +193,7 @@ func TestAnExpiredProposalIsNotApproved(t *testing.T) {
 	h := newHouse(t, d)
 	a := h.propose(finance)
 	h.exec("UPDATE approvals SET expires_at = ?", d.Now()) // from this moment on
-	for range 2 { // the first of them ends it
+	for range 2 {                                          // the first of them ends it
 		if _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrExpired) {
 			t.Errorf("approved: %v", err)
 		}
