@@ -20,12 +20,17 @@ const (
 	Lead    = "lead"
 	Admin   = "admin"
 	Auditor = "auditor"
+	// Merchant is for a merchant's own people: whoever has it is limited to merchants.
+	Merchant = "merchant"
 )
 
 // Errors that a caller can act on.
 var (
-	ErrName      = errors.New("bad name: use 1 to 64 of a-z, 0-9, dot, - and _, beginning with a letter or digit")
-	ErrRole      = errors.New("unknown role: use one or more of " + strings.Join(AllRoles, ", ") + " and your own, separated by commas")
+	ErrName = errors.New("bad name: use 1 to 64 of a-z, 0-9, dot, - and _, beginning with a letter or digit")
+	ErrRole = errors.New("unknown role: use one or more of " + strings.Join(BuiltIn, ", ") + " and your own, separated by commas")
+	// ErrRoleLimit and ErrLimit keep the role merchant to those who are limited; they blame the roles and the limit.
+	ErrRoleLimit = errors.New("the role merchant is for those who are limited to merchants: limit the operator first")
+	ErrLimit     = errors.New("the role merchant needs a limit: name the operator's merchants")
 	ErrExists    = errors.New("the name is taken, possibly by a disabled or revoked entry: choose another one")
 	ErrNotFound  = errors.New("there is no such name")
 	ErrDisabled  = errors.New("the operator is disabled")

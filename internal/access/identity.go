@@ -35,7 +35,7 @@ func IsName(name string) bool { return nameForm.MatchString(name) }
 
 // SignInAs returns the operator of an identity with the roles that it has now. The first sign-in
 // adds the operator. A person without a role, or limited to a merchant that there is not, loses sessions
-// and personal tokens. Errors: ErrNoRole, ErrDisabled, ErrName, UnknownMerchants, and ErrExists if somebody
+// and personal tokens. Errors: ErrNoRole, ErrDisabled, ErrName, ErrLimit, UnknownMerchants, and ErrExists if somebody
 // else has the name.
 func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*Operator, error) {
 	row, refused, err := o.signInAs(ctx, id, remote)
@@ -67,7 +67,7 @@ func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (r
 			return err
 		}
 		refused = o.adopt(ctx, tx, row, id, remote)
-		if errors.Is(refused, ErrNoRole) || errors.Is(refused, ErrMerchants) {
+		if errors.Is(refused, ErrNoRole) || errors.Is(refused, ErrMerchants) || errors.Is(refused, ErrLimit) {
 			return errors.Join(EndSessions(ctx, tx, row), RevokeTokens(ctx, tx, row))
 		}
 		return refused
@@ -107,7 +107,7 @@ func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote stri
 
 // adopt gives the operator the roles of the groups, and the limit where the provider sets it. The provider
 // decides, so that the last admin can lose the role too: the operator for emergencies has a password.
-// Errors: ErrNoRole, UnknownMerchants; nothing is changed then.
+// Errors: ErrNoRole, ErrLimit, UnknownMerchants; nothing is changed then.
 func (o *Operators) adopt(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) (err error) {
 	if id.Roles == "" {
 		return ErrNoRole
@@ -117,6 +117,9 @@ func (o *Operators) adopt(ctx context.Context, tx db.Tx, row *Operator, id Ident
 		if limit, err = ParseMerchants(ctx, tx, *id.Merchants); err != nil {
 			return err
 		}
+	}
+	if id.Roles.Has(Merchant) && limit == "" {
+		return ErrLimit
 	}
 	if was == id.Roles && limit == row.Merchants {
 		return nil

@@ -206,3 +206,40 @@ func TestTheProviderLimitsToMerchants(t *testing.T) {
 		}
 	})
 }
+
+// The role merchant stays with those who are limited, however it is given and the limit is taken away.
+func TestTheRoleMerchantStaysLimited(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, api_key_hash, signing_secrets, notify, created_at, updated_at)" +
+			" VALUES (1, 'm1', '', 'm1', '[]', '{}', 0, 0)").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustAdd(t, o, "bo", Viewer, password)
+		if _, err := o.Add(t.Context(), "li", Merchant, password, "m1"); err != nil {
+			t.Fatal(err)
+		}
+		_, added := o.Add(t.Context(), "mei", Merchant, password)
+		m1, joining := "m1", Identity{Issuer: issuer, Subject: "s-1", Name: "zhao", Roles: Merchant}
+		_, joined := o.SignInAs(t.Context(), joining, "")
+		joining.Merchants = &m1
+		if _, err := o.SignInAs(t.Context(), joining, ""); err != nil {
+			t.Errorf("limited by the provider: %v", err)
+		}
+		joining.Merchants = new(string)
+		_, freed := o.SignInAs(t.Context(), joining, "")
+		for i, c := range []struct{ err, want error }{
+			{added, ErrLimit},
+			{joined, ErrLimit},
+			{freed, ErrLimit},
+			{o.SetRoles(t.Context(), "bo", "merchant,viewer"), ErrRoleLimit},
+			{o.SetMerchants(t.Context(), "li", ""), ErrLimit},
+			{o.SetRoles(t.Context(), "li", "merchant,support"), nil},
+		} {
+			if !errors.Is(c.err, c.want) {
+				t.Errorf("step %d: %v, want %v", i, c.err, c.want)
+			}
+		}
+	})
+}

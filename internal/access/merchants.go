@@ -55,7 +55,7 @@ func (o *Operators) SetMerchants(ctx context.Context, name, codes string) error 
 }
 
 // SetMerchantsTx is SetMerchants within a transaction. Whoever is limited is no admin or lead of the
-// installation any more. Errors: UnknownMerchants and those of DisableTx.
+// installation any more. Errors: UnknownMerchants, ErrLimit and those of DisableTx.
 func (o *Operators) SetMerchantsTx(ctx context.Context, tx db.Tx, name, codes string) (*Operator, error) {
 	limit, err := ParseMerchants(ctx, tx, codes)
 	if err != nil {
@@ -68,6 +68,9 @@ func (o *Operators) SetMerchantsTx(ctx context.Context, tx db.Tx, name, codes st
 	row, err := o.replaceable(ctx, tx, name, stay)
 	if err != nil {
 		return nil, err
+	}
+	if row.Roles.Has(Merchant) && limit == "" {
+		return nil, ErrLimit
 	}
 	row.Merchants = limit
 	if _, err := tx.NewRaw("UPDATE operators SET merchants = ?, updated_at = ? WHERE id = ?", limit, o.db.Now(), row.ID).Exec(ctx); err != nil {

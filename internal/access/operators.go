@@ -74,13 +74,16 @@ func (o *Operators) add(ctx context.Context, row *Operator, password string, one
 }
 
 // insert adds a row. The name of a disabled operator who never signed in is free again, so that an
-// invitation to a wrong name takes none away. Errors: ErrRole, ErrExists, UnknownMerchants.
+// invitation to a wrong name takes none away. Errors: ErrRole, ErrLimit, ErrExists, UnknownMerchants.
 func (o *Operators) insert(ctx context.Context, tx db.Tx, row *Operator, merchants string) (err error) {
 	if err := o.checkExist(ctx, tx, row.Roles); err != nil {
 		return err
 	}
 	if row.Merchants, err = ParseMerchants(ctx, tx, merchants); err != nil {
 		return err
+	}
+	if row.Roles.Has(Merchant) && row.Merchants == "" {
+		return ErrLimit
 	}
 	if _, err := tx.NewRaw("DELETE FROM operators WHERE name = ? AND disabled_at IS NOT NULL AND signed_in_at IS NULL"+
 		" AND NOT EXISTS (SELECT 1 FROM audit WHERE actor = ?)", row.Name, "operator:"+row.Name).Exec(ctx); err != nil {
@@ -324,8 +327,8 @@ func (o *Operators) EnableTx(ctx context.Context, tx db.Tx, name string) (*Opera
 	return row, nil
 }
 
-// SetRolesTx replaces an operator's roles; nil = the operator has them already. Errors: ErrRole and
-// those of DisableTx.
+// SetRolesTx replaces an operator's roles; nil = the operator has them already. Errors: ErrRole,
+// ErrRoleLimit and those of DisableTx.
 func (o *Operators) SetRolesTx(ctx context.Context, tx db.Tx, name, roles string) (*Operator, error) {
 	set, err := ParseRoles(roles)
 	if err != nil {
@@ -337,6 +340,9 @@ func (o *Operators) SetRolesTx(ctx context.Context, tx db.Tx, name, roles string
 	row, err := o.replaceable(ctx, tx, name, set)
 	if err != nil || row.Roles == set {
 		return nil, err
+	}
+	if set.Has(Merchant) && row.Merchants == "" {
+		return nil, ErrRoleLimit
 	}
 	if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", set, o.db.Now(), row.ID).Exec(ctx); err != nil {
 		return nil, fmt.Errorf("change the roles of %s: %w", name, err)

@@ -33,7 +33,9 @@ const (
 	ViewAudit         Permission = "audit.view"      // of everybody
 	ViewRoleAudit     Permission = "audit.view_role" // of operators who share a role
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
-	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
+	ControlAddresses  Permission = "address.control" // enable merchants' endpoints
+	PingEndpoints     Permission = "endpoint.ping"
+	RotateSecret      Permission = "secret.rotate_own" // the signing secret of one's own merchant
 	ViewAlerts        Permission = "alert.view"
 	TestAlerts        Permission = "alert.test"      // send a test message to every target, or one again that was given up
 	HandleAlerts      Permission = "alert.handle"    // acknowledge, assign, snooze and close incidents
@@ -69,7 +71,7 @@ var Reserved = []Permission{ManageOperators, ProposeSettings, ApproveSettings}
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues, ControlQueues,
-	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ViewRoleAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts,
+	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ViewRoleAudit, ControlBreakers, ControlAddresses, PingEndpoints, RotateSecret, ViewAlerts, TestAlerts, HandleAlerts,
 	ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,
@@ -115,7 +117,7 @@ func NewPolicy() (*Policy, error) {
 	}
 	p := &Policy{granted: map[string][]Permission{}}
 	p.SetOwn(nil)
-	for _, role := range AllRoles {
+	for _, role := range BuiltIn {
 		for _, permission := range Permissions {
 			ok, err := e.Enforce(role, string(permission))
 			if err != nil {
@@ -143,7 +145,7 @@ func (p *Policy) SetOwn(may map[string][]Permission) {
 
 // Roles returns the names of all roles: the built-in ones, and then the own ones.
 func (p *Policy) Roles() []string {
-	return slices.Concat(AllRoles, slices.Sorted(maps.Keys(*p.own.Load())))
+	return slices.Concat(BuiltIn, slices.Sorted(maps.Keys(*p.own.Load())))
 }
 
 // Of returns the permissions of a role; an unknown one has none.

@@ -11,8 +11,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// AllRoles lists the built-in roles.
+// AllRoles lists the built-in roles of the installation's own people.
 var AllRoles = []string{Viewer, Support, Ops, Finance, Lead, Admin, Auditor}
+
+// BuiltIn lists all built-in roles.
+var BuiltIn = append(slices.Clone(AllRoles), Merchant)
 
 // Roles are the roles in which somebody acts: a set, as sorted names joined by commas. "" is
 // unknown, as those of a merchant, a service, a command or an operator who is gone: it has no
@@ -67,7 +70,7 @@ type Own struct {
 // existing returns those of the roles that there are. Own ones are locked, so that they stay until the
 // transaction ends.
 func (o *Operators) existing(ctx context.Context, tx db.Tx, r Roles) (Roles, error) {
-	names := slices.DeleteFunc(r.Names(), func(role string) bool { return !slices.Contains(AllRoles, role) })
+	names := slices.DeleteFunc(r.Names(), func(role string) bool { return !slices.Contains(BuiltIn, role) })
 	if len(names) == len(r.Names()) {
 		return r, nil
 	}
@@ -89,7 +92,7 @@ func Undeclared(ctx context.Context, q bun.IDB, roles []string) ([]string, error
 		return nil, fmt.Errorf("read roles: %w", err)
 	}
 	return slices.DeleteFunc(slices.Clone(roles), func(role string) bool {
-		return slices.Contains(AllRoles, role) || slices.Contains(own, role)
+		return slices.Contains(BuiltIn, role) || slices.Contains(own, role)
 	}), nil
 }
 
@@ -111,7 +114,7 @@ func Holders(ctx context.Context, q bun.IDB) (map[string][]string, error) {
 	holders := map[string][]string{}
 	for _, op := range all {
 		for _, role := range op.Roles.Names() {
-			if !slices.Contains(AllRoles, role) {
+			if !slices.Contains(BuiltIn, role) {
 				holders[role] = append(holders[role], op.Name)
 			}
 		}

@@ -406,10 +406,11 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		ViewSweeps,
 	}
 	extra := map[string][]Permission{
-		Support: {Resend, Comment, ShareViews, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
+		Merchant: {UseAccount, ViewOrders, ViewCallbacks, ViewNotifications, Resend, PingEndpoints, RotateSecret},
+		Support:  {Resend, Comment, ShareViews, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
 		Ops: {
 			ViewRoleAudit,
-			InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, ViewAlerts,
+			InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, PingEndpoints, ViewAlerts,
 			TestAlerts, HandleAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations,
 			NoteExceptions, ProposeBatches, RunSweeps,
 		},
@@ -423,15 +424,19 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 			ApproveMoney, ApproveSettings, RunSweeps, ViewAlerts,
 		},
 		Admin: {
-			InspectQueues, ShareViews, ViewAudit, ViewRoleAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
+			InspectQueues, ShareViews, ViewAudit, ViewRoleAudit, ControlAddresses, PingEndpoints, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
 			ProposeSettings, ManageOperators,
 		},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewRoleAudit, ViewAlerts},
 	}
-	for _, role := range append([]string{"", "root", "order.view"}, AllRoles...) {
+	for _, role := range append([]string{"", "root", "order.view"}, BuiltIn...) {
 		for _, permission := range Permissions {
 			want := false
-			for _, granted := range append(extra[role], views...) {
+			of := append(extra[role], views...)
+			if role == Merchant {
+				of = extra[role]
+			}
+			for _, granted := range of {
 				want = want || granted == permission
 			}
 			if role == "" || role == "root" || role == "order.view" {

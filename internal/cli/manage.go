@@ -71,7 +71,7 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 type operatorCmd struct {
 	Add struct {
 		Name          string `arg:""`
-		Role          string `required:"" help:"One or more of viewer, support, ops, finance, lead, admin, auditor and roles of your own, separated by commas."`
+		Role          string `required:"" help:"One or more of viewer, support, ops, finance, lead, admin, auditor, merchant and roles of your own, separated by commas."`
 		Merchants     string `help:"The merchants to which the user is limited: codes, separated by commas. Without it, all."`
 		PasswordStdin bool   `help:"Read the password from standard input instead of creating a one-time one."`
 	} `cmd:"" help:"Add a console user."`
@@ -94,7 +94,7 @@ type operatorCmd struct {
 	} `cmd:"" help:"Let a console user sign in at the provider instead of by password."`
 	Role struct {
 		Name string `arg:""`
-		Role string `arg:"" help:"One or more of viewer, support, ops, finance, lead, admin, auditor and roles of your own, separated by commas."`
+		Role string `arg:"" help:"One or more of viewer, support, ops, finance, lead, admin, auditor, merchant and roles of your own, separated by commas."`
 	} `cmd:"" help:"Replace the roles of a console user."`
 	Merchants struct {
 		Name  string `arg:""`

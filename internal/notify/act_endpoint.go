@@ -33,7 +33,7 @@ func PingAct(owner string) string { return owner + ".ping" }
 // ping and returns the Answer. Errors: ErrUnreadable.
 func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) act.Kind {
 	return act.Kind{
-		Name: PingAct(owner), Object: owner, Permission: access.ControlAddresses, Scope: access.Control,
+		Name: PingAct(owner), Object: owner, Permission: access.PingEndpoints, Scope: access.Control,
 		Load: func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 			for i, r := range refs {
 				m := find(r.ID)

@@ -55,7 +55,7 @@ func NewRole(name string) *Role { return &Role{Name: name, Enabled: true} }
 
 // role checks what the tags do not describe.
 func (k *checker) role(v *Role) {
-	if slices.Contains(access.AllRoles, v.Name) {
+	if slices.Contains(access.BuiltIn, v.Name) {
 		k.wrong("name", "%s is a built-in role: choose another name", v.Name)
 	}
 	for i, word := range v.May {

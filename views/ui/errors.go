@@ -182,6 +182,8 @@ var roleWords = map[string]text.Text{
 	access.Lead:    {ZH: "财务主管", EN: "Finance lead"},
 	access.Admin:   {ZH: "管理员", EN: "Administrator"},
 	access.Auditor: {ZH: "审计员", EN: "Auditor"},
+
+	access.Merchant: {ZH: "商户", EN: "Merchant"},
 }
 
 // RoleText names a role.

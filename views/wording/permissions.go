@@ -7,13 +7,14 @@ import (
 
 // RoleDoes says what each role is for.
 var RoleDoes = map[string]text.Text{
-	access.Viewer:  {ZH: "查看交易和统计，个人信息打码", EN: "Reads trade and figures, with personal data masked"},
-	access.Support: {ZH: "另可逐笔补发通知、查单、备注", EN: "Also resends one notification, queries suppliers, writes notes"},
-	access.Ops:     {ZH: "另可管理队列、熔断、告警，批量补单", EN: "Also runs queues, breakers and alerts, and resends in bulk"},
-	access.Finance: {ZH: "提议资金操作，复核主管的提议，导出证据", EN: "Proposes what moves money, approves what a lead proposed, exports evidence"},
-	access.Lead:    {ZH: "复核资金操作和配置，查看审计", EN: "Approves what moves money and settings, reads the audit"},
-	access.Admin:   {ZH: "管理人员、提议配置、地址；不能动资金", EN: "Manages people, proposes settings, endpoints; moves no money"},
-	access.Auditor: {ZH: "查看全部，含原文和审计；不能操作", EN: "Reads everything, unmasked, and the audit; does nothing"},
+	access.Viewer:   {ZH: "查看交易和统计，个人信息打码", EN: "Reads trade and figures, with personal data masked"},
+	access.Support:  {ZH: "另可逐笔补发通知、查单、备注", EN: "Also resends one notification, queries suppliers, writes notes"},
+	access.Ops:      {ZH: "另可管理队列、熔断、告警，批量补单", EN: "Also runs queues, breakers and alerts, and resends in bulk"},
+	access.Finance:  {ZH: "提议资金操作，复核主管的提议，导出证据", EN: "Proposes what moves money, approves what a lead proposed, exports evidence"},
+	access.Lead:     {ZH: "复核资金操作和配置，查看审计", EN: "Approves what moves money and settings, reads the audit"},
+	access.Admin:    {ZH: "管理人员、提议配置、地址；不能动资金", EN: "Manages people, proposes settings, endpoints; moves no money"},
+	access.Merchant: {ZH: "商户自己的人（须限定商户）：查看订单和通知、补发、测试地址、轮换签名密钥", EN: "A merchant's own people, limited to it: sees orders and notifications, resends, pings, rotates the signing secret"},
+	access.Auditor:  {ZH: "查看全部，含原文和审计；不能操作", EN: "Reads everything, unmasked, and the audit; does nothing"},
 }
 
 // Permissions are what roles may do.
@@ -34,7 +35,9 @@ var Permissions = map[access.Permission]text.Text{
 	access.ViewAudit:            {ZH: "查看审计", EN: "See the audit"},
 	access.ViewRoleAudit:        {ZH: "查看本角色的审计", EN: "See the audit of one's role"},
 	access.ControlBreakers:      {ZH: "熔断和解除熔断", EN: "Open and close breakers"},
-	access.ControlAddresses:     {ZH: "测试和启用商户的通知地址", EN: "Ping and enable merchants' endpoints"},
+	access.ControlAddresses:     {ZH: "启用商户的通知地址", EN: "Enable merchants' endpoints"},
+	access.PingEndpoints:        {ZH: "测试商户的通知地址", EN: "Ping merchants' endpoints"},
+	access.RotateSecret:         {ZH: "轮换自己商户的签名密钥", EN: "Rotate the signing secret of one's own merchant"},
 	access.ViewAlerts:           {ZH: "查看告警", EN: "See alerts"},
 	access.TestAlerts:           {ZH: "发送测试告警", EN: "Send test alerts"},
 	access.HandleAlerts:         {ZH: "处理告警事件", EN: "Handle incidents"},

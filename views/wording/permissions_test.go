@@ -14,12 +14,12 @@ func TestEveryPermissionAndRoleSaysWhatItIs(t *testing.T) {
 			t.Errorf("the permission %s has no text", p)
 		}
 	}
-	for _, role := range access.AllRoles {
+	for _, role := range access.BuiltIn {
 		if x := wording.RoleDoes[role]; x.ZH == "" || x.EN == "" {
 			t.Errorf("the role %s does not say what it is for", role)
 		}
 	}
-	if len(wording.Permissions) != len(access.Permissions) || len(wording.RoleDoes) != len(access.AllRoles) {
+	if len(wording.Permissions) != len(access.Permissions) || len(wording.RoleDoes) != len(access.BuiltIn) {
 		t.Error("there are texts of what no longer exists")
 	}
 }

@@ -26,7 +26,7 @@ var forms = map[string]form{
 	},
 	"operator": {"the name of an operator (a-z, 0-9, dot, - and _)", regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`).MatchString},
 	"role": {
-		"viewer, support, ops, finance, lead, admin, auditor, or a role of your own",
+		"viewer, support, ops, finance, lead, admin, auditor, merchant, or a role of your own",
 		regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`).MatchString,
 	},
 	"word":     {"1 to 512 visible characters of ASCII without spaces", regexp.MustCompile(`^[!-~]{1,512}$`).MatchString},
