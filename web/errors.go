@@ -33,6 +33,7 @@ import (
 	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/savedview"
+	"backstop/internal/settings/apply"
 	"backstop/internal/stock"
 	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
@@ -201,6 +202,10 @@ var domainErrors = []struct {
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", "", "库存不足"},
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},
 	{access.ErrRole, http.StatusUnprocessableEntity, "invalid_field", "role", "没有这个角色"},
+	{apply.ErrRotated, http.StatusTooManyRequests, "rotated_recently", "", "签名密钥一小时内刚轮换过：请等各处都用上新密钥再试"},
+	{apply.ErrRotationWaits, http.StatusConflict, "second_person_needed", "", "这里更换密钥需要第二人复核：请联系管理员，或通过 API 轮换"},
+	{access.ErrRoleLimit, http.StatusUnprocessableEntity, "invalid_field", "role", "商户角色只给限定商户的人：请先限定商户"},
+	{access.ErrLimit, http.StatusUnprocessableEntity, "invalid_field", "merchants", "商户角色必须限定商户：请填写商户代码"},
 	{access.ErrName, http.StatusUnprocessableEntity, "invalid_field", "name", "名称请用 1 到 64 个字符：a-z、0-9、点、- 和 _，以字母或数字开头"},
 	{access.ErrExists, http.StatusUnprocessableEntity, "invalid_field", "name", "这个名称已被使用，可能属于已停用的人：请换一个"},
 	{access.ErrSelf, http.StatusConflict, "own_access", "", "不能更改或停用自己：请另一位管理员处理"},

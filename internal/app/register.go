@@ -102,7 +102,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		[]act.Kind{a.processor.Closing(), decision.Redrive(a.redriving().Running(), a.sending(channels).Resending())},
 		resend.Acts(a.db, a.compensateSchedule()),
 		sandbox.Acts(a.db),
-		[]act.Kind{apply.SandboxAct(a.applies)}, apply.EditActs(a.applies),
+		[]act.Kind{apply.SandboxAct(a.applies)}, apply.EditActs(a.applies), apply.RotateActs(a.applies),
 		a.views.Kinds(),
 		console.UnmaskActs,
 		operator.Kinds(operators),

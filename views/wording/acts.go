@@ -57,6 +57,7 @@ var Acts = map[string]text.Text{
 	"alert.resend":             {ZH: "重发告警", EN: "resent an alert"},
 	"alert.rule":               {ZH: "修改告警规则", EN: "changed an alert rule"},
 	"merchant.ping":            {ZH: "发送测试通知", EN: "sent a ping"},
+	"merchant.rotate_secret":   {ZH: "轮换签名密钥", EN: "rotated the signing secret"},
 	"merchant.enable_address":  {ZH: "恢复通知地址", EN: "enabled an endpoint"},
 	pause.PauseAct:             {ZH: "暂停队列", EN: "paused a queue"},
 	pause.ResumeAct:            {ZH: "恢复队列", EN: "resumed a queue"},

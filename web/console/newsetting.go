@@ -2,7 +2,6 @@ package console
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"net/http"
@@ -111,13 +110,13 @@ func (s *settingPages) add(c *fiber.Ctx) error {
 
 // makeSecret enters a new secret, which is shown once it has been applied.
 func makeSecret(typed apply.Typed, path string) {
-	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // it never fails
 	switch path {
 	case "signing_secret":
-		typed[path] = "whsec_" + base64.StdEncoding.EncodeToString(raw)
+		typed[path] = apply.NewSigningSecret()
 	case "api_key", "payout_key":
-		typed[path] = "sk_live_" + hex.EncodeToString(raw[:24])
+		raw := make([]byte, 24)
+		_, _ = rand.Read(raw) // it never fails
+		typed[path] = "sk_live_" + hex.EncodeToString(raw)
 	default:
 		return
 	}

@@ -121,6 +121,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
 		sandbox.Acts(o.DB), console.UnmaskActs, operator.Kinds(o.Operators),
 		[]act.Kind{decision.Redrive(redriving.Running(), sending.Resending()), apply.SandboxAct(applying)}, apply.EditActs(applying),
+		apply.RotateActs(applying),
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
 }
