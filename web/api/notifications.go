@@ -16,7 +16,7 @@ import (
 func (s *handlers) notificationRoutes() []web.Route {
 	const path = "/api/v1/notifications"
 	resend := s.onAct(web.ActRoute{
-		Path: path + "/:notification/resend", Kind: notify.ResendAct, Ref: s.ownNotification, Request: resendRequest{}, Read: readResend,
+		Path: path + "/:notification/resend", Kind: notify.ResendAct, Ref: s.ownNotification, Request: ownReason{}, Read: readOwnReason,
 		Then: s.showNotification, Answer: oneNotificationView{},
 	})
 	resend.Audience, resend.Person, resend.Permission = web.ForMerchant, false, ""
@@ -134,14 +134,14 @@ func (s *handlers) ownNotification(c *fiber.Ctx) (act.Ref, error) {
 	return act.Ref{Row: n.ID, Part: n.PublicID}, nil
 }
 
-// resendRequest is a resend, which waits behind the merchant's breaker if it is open.
-type resendRequest struct {
+// ownReason is the body of an act of a merchant's system about what is its own.
+type ownReason struct {
 	mayBeEmpty
 	Reason string `json:"reason" max:"1000" doc:"Recorded in the audit, 8 characters at least; it may be left out."`
 }
 
-func readResend(c *fiber.Ctx, call *act.Call) error {
-	if call.Reason = requestOf[resendRequest](c).Reason; call.Reason == "" {
+func readOwnReason(c *fiber.Ctx, call *act.Call) error {
+	if call.Reason = requestOf[ownReason](c).Reason; call.Reason == "" {
 		call.Reason = noReason
 	}
 	return nil

@@ -42,7 +42,7 @@ func Routes(server *web.Server) []web.Route {
 	ofBatches := s.Acts.Kind(batch.StartAct)
 	const orders = "/api/v1/orders"
 	table := slices.Concat(s.approvalRoutes(), s.proposalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(),
-		s.notificationRoutes(),
+		s.notificationRoutes(), s.secretRoutes(),
 		s.settingRoutes(),
 		[]web.Route{
 			{

@@ -42,6 +42,7 @@ var summaries = map[string]string{
 	"GET /api/v1/notifications":                                             "Lists the merchant's notifications, newest first.",
 	"GET /api/v1/notifications/:notification":                               "Returns one notification of the merchant.",
 	"POST /api/v1/notifications/:notification/resend":                       "Sends a notification of the merchant again, with the same id.",
+	"POST /api/v1/secrets/rotate":                                           "Makes a new signing secret, which is answered once; the one of before stays valid until the next rotation. The same Idempotency-Key (header) rotates once.",
 	"GET /api/v1/balance":                                                   "Returns the merchant's balances by currency.",
 	"GET /api/v1/statement":                                                 "Returns the merchant's entries of a day, with opening and closing balance.",
 	"GET /api/v1/admin/accounts":                                            "Lists accounts of the ledger with their balances.",
