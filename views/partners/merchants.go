@@ -22,9 +22,10 @@ import (
 // MerchantData is the page of one merchant.
 type MerchantData struct {
 	*console.Merchant
-	CanControl, CanPing bool
-	FormKey             string
-	Did                 *audit.Row // by the form that led here
+	CanControl, CanPing, CanEnable, CanRotate bool
+
+	FormKey string
+	Did     *audit.Row // by the form that led here
 }
 
 // MerchantPage is one merchant: its breaker, its endpoints, its notification settings.
@@ -41,7 +42,10 @@ func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 		Actions: []templ.Component{settingsButton(p, link.Settings("merchants", d.Code), tEditSettings)},
 		Lead:    []templ.Component{merchantNow(p, d)},
 		Main:    []templ.Component{ui.If(d.Pinged != nil, pingAnswer(p, d.Pinged)), addressList(p, d), breakerHistory(p, d.History)},
-		Side:    []templ.Component{breakerPanel(p, d), ui.Facts(p, "told-title", tNotifySettings, d.settings(p)...)},
+		Side: []templ.Component{
+			breakerPanel(p, d), ui.Facts(p, "told-title", tNotifySettings, d.settings(p)...),
+			ui.If(d.CanRotate, panel.ReasonPanel(p, "rotate", d.act("rotate"), d.FormKey+"r", tRotate, tRotateHow)),
+		},
 	})
 }
 
@@ -261,7 +265,13 @@ var (
 	tRateMost       = text.Text{ZH: "速率上限", EN: "Max. rate"}
 	tInAll          = text.Text{ZH: "%s（所有节点合计）", EN: "%s, all nodes together"}
 	tPerNode        = text.Text{ZH: "%s（每节点）", EN: "%s per node"}
-	tItsNotifs      = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
+	tRotate         = text.Text{ZH: "轮换签名密钥", EN: "Rotate the signing secret"}
+	tRotateHow      = text.Text{
+		ZH: "生成一个新密钥，只显示一次；之后的通知同时带新旧两个签名，旧密钥到下次轮换时失效。一小时内只能轮换一次。",
+		EN: "Makes a new secret, which is shown once. From then on notifications carry the signatures of both, until the next rotation ends the old one. Once an hour.",
+	}
+	tRotated   = text.Text{ZH: "新的签名密钥", EN: "The new signing secret"}
+	tItsNotifs = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
 )
 
 var tExportHour = text.Text{ZH: "通知次数（近 1 小时）", EN: "Attempts (last hour)"}

@@ -12,6 +12,7 @@ import (
 // checks a page of one thing.
 func (s *handlers) limits() map[string]web.Limit {
 	order := web.OwnRow(s.Server, "SELECT merchant_id FROM orders WHERE order_no = ?", web.OrderNo)
+	merchant := web.OwnRow(s.Server, "SELECT id FROM merchants WHERE code = ?", web.MerchantCode)
 	return map[string]web.Limit{
 		"/orders":                                 web.ByHandler,
 		"/orders/:order_no":                       order,
@@ -41,8 +42,11 @@ func (s *handlers) limits() map[string]web.Limit {
 		"/disputes":             web.ByHandler,
 		"/disputes/:dispute_no": web.OwnRow(s.Server, "SELECT merchant_id FROM disputes WHERE dispute_no = ?", web.DisputeNo),
 
-		"/merchants":           web.ByHandler,
-		"/merchants/:merchant": web.OwnRow(s.Server, "SELECT id FROM merchants WHERE code = ?", web.MerchantCode),
+		"/merchants":                     web.ByHandler,
+		"/merchants/:merchant":           merchant,
+		"/merchants/:merchant/statement": merchant,
+		"/merchants/:merchant/ping":      merchant,
+		"/merchants/:merchant/rotate":    merchant,
 
 		"/roles":            web.ByHandler,
 		"/me":               web.ByHandler,

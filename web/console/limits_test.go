@@ -97,7 +97,7 @@ func TestWhoIsLimitedSeesNothingOfOthers(t *testing.T) {
 					t.Errorf("%s: what leads nowhere is left: %s", roles, left)
 				}
 			}
-			if body := h.Page(t, cookie, "/merchants/m2?lang=en").Body; !strings.Contains(body, "<span>Monthly statements") {
+			if body := h.Page(t, cookie, "/merchants/m2?lang=en").Body; strings.Contains(body, `href="/merchants/m2/settings"`) {
 				t.Errorf("%s: a link to what does not exist looks like one: %s", roles, body)
 			}
 			if got := h.Page(t, cookie, "/"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders" {
@@ -115,6 +115,81 @@ func TestWhoIsLimitedSeesNothingOfOthers(t *testing.T) {
 			return h.Api(t, webtest.MonitorToken, r.Method, path, "")
 		})
 	})
+}
+
+// TestAMerchantsEngineerHelpsHimself is a day of somebody with the role merchant.
+func TestAMerchantsEngineerHelpsHimself(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		seed(t, d)
+		markers := markOther(t, d)
+		change(t, d, "UPDATE merchants SET notify = ? WHERE code = 'm2'",
+			`{"urls":[],"ack":"status","format":"standard","schedule":"day","timeout_ms":5000,"max_in_flight":9}`)
+		h.ReadSettings(t)
+		if _, err := h.Operators.Add(t.Context(), "mei", access.Merchant, webtest.GoodPassword, "m2"); err != nil {
+			t.Fatal(err)
+		}
+		got := h.Post(t, "", "/login", "name", "mei", "password", webtest.GoodPassword)
+		if got.Header.Get("Location") != "/orders" {
+			t.Errorf("signed in to %q", got.Header.Get("Location"))
+		}
+		mei := webtest.CookieOf(got)
+		for path, want := range map[string]int{
+			"/orders": 200, "/orders/2026112000000077": 200, "/notifications": 200, "/merchants/m2": 200, "/merchants/m2/statement": 200,
+			"/merchants/m2/statement?month=": 200, "/merchants/m2/statement?month=&format=csv": 200, "/callbacks": 200, "/roles": 200,
+			"/orders/2026112000000001": 404, "/merchants/m1/statement": 404, "/operators": 404, "/settings": 404, "/": 303,
+			"/orders/2026112000000077/evidence": 403,
+		} {
+			got := h.Page(t, mei, path)
+			if got.Status != want {
+				t.Errorf("%s: %d, want %d", path, got.Status, want)
+			}
+			if i := slices.IndexFunc(markers, func(m string) bool { return strings.Contains(strings.ReplaceAll(got.Body, "2026112000000077", ""), m) }); i >= 0 && want == 200 {
+				t.Errorf("%s shows %s of another merchant", path, markers[i])
+			}
+		}
+		page := h.Page(t, mei, "/merchants/m2?lang=en").Body
+		if strings.Contains(page, "/breaker/") || strings.Contains(page, "/enable") {
+			t.Error("the page offers what the role may not")
+		}
+		form := formOf(t, page, "/merchants/m2/rotate")
+		made := h.Post(t, mei, "/merchants/m2/rotate?lang=en", append(form, "reason", because)...)
+		if made.Status != http.StatusOK || !strings.Contains(made.Body, "whsec_") || made.Header.Get("Cache-Control") != "no-store" {
+			t.Fatalf("rotated: %d", made.Status)
+		}
+		if got := h.Post(t, mei, "/merchants/m2/rotate", append(form, "reason", because)...); got.Status != http.StatusSeeOther || strings.Contains(got.Body, "whsec_") {
+			t.Errorf("the form sent twice: %d", got.Status)
+		}
+		if got := h.Post(t, mei, "/merchants/m1/rotate", append(form, "reason", because)...); got.Status != http.StatusNotFound {
+			t.Errorf("of another merchant: %d", got.Status)
+		}
+	})
+}
+
+// The role merchant is refused to who is not limited, by the field and in both languages.
+func TestTheRoleMerchantNeedsALimit(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	admin := h.SignIn(t, access.Admin)
+	if _, err := h.Operators.Add(t.Context(), "mei", access.Merchant, webtest.GoodPassword, "m2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Operators.Add(t.Context(), "li", access.Viewer, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, says, zh string }{
+		{"/operators", "the role merchant needs a limit", "商户角色必须限定商户"},
+		{"/operators/li/role", "is for those who are limited to merchants", "请先限定商户"},
+		{"/operators/mei/merchants", "the role merchant needs a limit", "商户角色必须限定商户"},
+	} {
+		for language, want := range map[string]string{"en": c.says, "zh": c.zh} {
+			got := h.Post(t, admin, c.path+"?lang="+language, "form_key", c.path+language, "name", "bo", "role", "merchant", "reason", because)
+			if got.Status != http.StatusUnprocessableEntity || !strings.Contains(strings.ToLower(got.Body), want) {
+				t.Errorf("%s in %s: %d without %q", c.path, language, got.Status, want)
+			}
+		}
+	}
 }
 
 // walkLimited calls every route about things of the other merchant: those of one thing do not exist,

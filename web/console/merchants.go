@@ -49,7 +49,8 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 	role := web.Operator(c).Roles
 	return s.Render(c, http.StatusOK, partners.MerchantPage(s.Page(c), partners.MerchantData{
 		Merchant: m, FormKey: act.NewKey(), Did: did,
-		CanControl: s.Policy.Allows(role, access.ControlBreakers), CanPing: s.Policy.Allows(role, access.ControlAddresses),
+		CanControl: s.Policy.Allows(role, access.ControlBreakers), CanPing: s.Policy.Allows(role, access.PingEndpoints),
+		CanEnable: s.Policy.Allows(role, access.ControlAddresses), CanRotate: s.Policy.Allows(role, access.RotateSecret),
 	}))
 }
 
@@ -59,6 +60,18 @@ func merchantPath(code string) string { return "/merchants/" + url.PathEscape(co
 func endpointRef(c *fiber.Ctx) (act.Ref, error) {
 	code, err := web.MerchantCode(c)
 	return act.Ref{ID: code, Part: web.Field(c, "endpoint")}, err
+}
+
+// showRotated shows a new signing secret, which is stored sealed alone; of a form that is sent twice, what it did.
+func (s *handlers) showRotated(c *fiber.Ctx, done web.Acted) error {
+	secret, first := done.Result.(string)
+	if !first {
+		return showDone(c, merchantPath(done.Ref.ID))
+	}
+	if err := s.Settings.Refresh(c.UserContext()); err != nil {
+		return err
+	}
+	return s.Render(c, http.StatusOK, partners.SecretRotated(s.Page(c), done.Ref.ID, secret))
 }
 
 // showPing shows the result of a ping.

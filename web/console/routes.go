@@ -28,6 +28,7 @@ import (
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/savedview"
+	"backstop/internal/settings/apply"
 	"backstop/internal/signin"
 	"backstop/internal/sweep"
 	"backstop/views/figures"
@@ -187,6 +188,7 @@ func (s *handlers) routes() []web.Route {
 		do("/merchants/:merchant/breaker/close", breaker.MoveAct(breaker.CloseIt), byID(web.MerchantCode), ofMerchant),
 		do("/merchants/:merchant/breaker/probe", breaker.MoveAct(breaker.ProbeIt), byID(web.MerchantCode), ofMerchant),
 		then("/merchants/:merchant/ping", notify.PingAct("merchant"), endpointRef, showPing),
+		then("/merchants/:merchant/rotate", apply.RotateAct, byID(web.MerchantCode), s.showRotated),
 		do("/merchants/:merchant/enable", notify.EnableAct, endpointRef, ofMerchant),
 		page("/suppliers", access.ViewCallbacks, s.suppliersPage, shown("credit-card", text.Suppliers)),
 		page("/suppliers/:supplier", access.ViewCallbacks, s.supplierPage, web.Menu{}),
