@@ -24,7 +24,7 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []exception.Item) (templ.Component, error) {
 			var lanes []console.Todo
 			var err error
-			if l.First {
+			if l.First && !p.Limited { // the lanes sum over all merchants
 				lanes, err = s.Console.Lanes(ctx)
 			}
 			again := slices.Contains(s.Batches.Actions(act.Actor{Roles: p.Roles}, console.ExceptionObject), "redrive")

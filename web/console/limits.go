@@ -11,8 +11,9 @@ import (
 // are 404 for them. Lists filter by the caller's merchants, acts check their subject, and OwnRow
 // checks a page of one thing.
 func (s *handlers) limits() map[string]web.Limit {
-	order := web.OwnRow(s.Server, "SELECT merchant_id FROM orders WHERE order_no = ?", web.OrderNo)
-	merchant := web.OwnRow(s.Server, "SELECT id FROM merchants WHERE code = ?", web.MerchantCode)
+	order := web.OwnRow(s.Server, ownerOfOrder, web.OrderNo)
+	merchant := web.OwnRow(s.Server, merchantByCode, web.MerchantCode)
+	exception := web.OwnRow(s.Server, ownerOfException, idIn("exception"))
 	return map[string]web.Limit{
 		"/orders":                                 web.ByHandler,
 		"/orders/:order_no":                       order,
@@ -28,6 +29,14 @@ func (s *handlers) limits() map[string]web.Limit {
 		"/orders/:order_no/note":                  order,
 		"/orders/:order_no/query":                 order,
 
+		"/exceptions":                    web.ByHandler,
+		"/exceptions/:exception":         exception,
+		"/exceptions/:exception/comment": exception,
+		"/exceptions/:exception/assign":  exception,
+		"/exceptions/:exception/reopen":  exception,
+		"/exceptions/:exception/query":   exception,
+		"/exceptions/:exception/unmask":  exception,
+
 		"/callbacks":           web.ByHandler,
 		"/callbacks/:callback": web.OwnRow(s.Server, ownCallback, idIn("callback")),
 
@@ -36,11 +45,13 @@ func (s *handlers) limits() map[string]web.Limit {
 		"/notifications/:notification/resend": s.ownNotification,
 
 		"/refunds":              web.ByHandler,
-		"/refunds/:refund_no":   web.OwnRow(s.Server, "SELECT merchant_id FROM refunds WHERE refund_no = ?", web.RefundNo),
+		"/refunds/:refund_no":   web.OwnRow(s.Server, ownerOfRefund, web.RefundNo),
 		"/payouts":              web.ByHandler,
-		"/payouts/:payout_no":   web.OwnRow(s.Server, "SELECT merchant_id FROM payouts WHERE payout_no = ?", web.PayoutNo),
+		"/payouts/:payout_no":   web.OwnRow(s.Server, ownerOfPayout, web.PayoutNo),
 		"/disputes":             web.ByHandler,
-		"/disputes/:dispute_no": web.OwnRow(s.Server, "SELECT merchant_id FROM disputes WHERE dispute_no = ?", web.DisputeNo),
+		"/disputes/:dispute_no": web.OwnRow(s.Server, ownerOfDispute, web.DisputeNo),
+
+		"/statements": web.ByHandler,
 
 		"/merchants":                     web.ByHandler,
 		"/merchants/:merchant":           merchant,
@@ -62,7 +73,16 @@ func (s *handlers) limits() map[string]web.Limit {
 	}
 }
 
-const ownCallback = "SELECT o.merchant_id FROM callbacks AS c JOIN orders AS o ON o.id = c.order_id WHERE c.id = ?"
+// Queries that find the id of the merchant to which something belongs.
+const (
+	ownerOfOrder     = "SELECT merchant_id FROM orders WHERE order_no = ?"
+	ownerOfException = "SELECT merchant_id FROM exceptions WHERE id = ?"
+	ownerOfRefund    = "SELECT merchant_id FROM refunds WHERE refund_no = ?"
+	ownerOfPayout    = "SELECT merchant_id FROM payouts WHERE payout_no = ?"
+	ownerOfDispute   = "SELECT merchant_id FROM disputes WHERE dispute_no = ?"
+	merchantByCode   = "SELECT id FROM merchants WHERE code = ?"
+	ownCallback      = "SELECT o.merchant_id FROM callbacks AS c JOIN orders AS o ON o.id = c.order_id WHERE c.id = ?"
+)
 
 func idIn(param string) func(*fiber.Ctx) (int64, error) {
 	return func(c *fiber.Ctx) (int64, error) { return idOf(c, param) }

@@ -42,7 +42,8 @@ func (s *handlers) monthPage(c *fiber.Ctx, merchant string) error {
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), monthTime)
 	defer cancel()
-	err = s.readMonth(ctx, p, &d)
+	by := s.Actor(c)
+	err = s.readMonth(ctx, p, &d, func(merchant string) bool { return s.Sees(by, merchant) })
 	problem := new(invalid.FieldError)
 	switch {
 	case errors.As(err, &problem) && format == "":
@@ -71,8 +72,8 @@ func (s *handlers) monthPage(c *fiber.Ctx, merchant string) error {
 	}, lines)
 }
 
-// readMonth reads the statements of the month in the viewer's time zone. Errors: *invalid.FieldError.
-func (s *handlers) readMonth(ctx context.Context, p *ui.Page, d *funds.MonthData) error {
+// readMonth reads the statements of the month, of merchants that the viewer sees, in the viewer's time zone. Errors: *invalid.FieldError.
+func (s *handlers) readMonth(ctx context.Context, p *ui.Page, d *funds.MonthData, sees func(merchant string) bool) error {
 	at, err := ledger.FirstEntry(ctx, s.DB.Read)
 	if err != nil {
 		return err
@@ -89,6 +90,7 @@ func (s *handlers) readMonth(ctx context.Context, p *ui.Page, d *funds.MonthData
 		d.After = d.To.Format(fund.MonthLayout)
 	}
 	d.Rows, err = fund.Months(ctx, s.DB, d.Merchant, d.From, d.To)
+	d.Rows = slices.DeleteFunc(d.Rows, func(m fund.Month) bool { return !sees(m.Merchant) })
 	if d.Currency != "" {
 		d.Rows = slices.DeleteFunc(d.Rows, func(m fund.Month) bool { return m.Currency != d.Currency })
 	}
