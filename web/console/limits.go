@@ -52,6 +52,7 @@ func (s *handlers) limits() map[string]web.Limit {
 		"/disputes/:dispute_no": web.OwnRow(s.Server, ownerOfDispute, web.DisputeNo),
 
 		"/statements": web.ByHandler,
+		"/_/live":     s.ownObject,
 
 		"/merchants":                     web.ByHandler,
 		"/merchants/:merchant":           merchant,
@@ -71,6 +72,20 @@ func (s *handlers) limits() map[string]web.Limit {
 		"/me/second/passkeys":        web.ByHandler,
 		"/me/second/passkeys/remove": web.ByHandler,
 	}
+}
+
+// ownObject admits to the live updates of the page of an object of one's own merchants.
+func (s *handlers) ownObject(c *fiber.Ctx, by act.Actor) error {
+	o, no := s.objectAt(c.Query("page"))
+	if o == nil || o.owner == "" {
+		return act.ErrNotFound
+	}
+	if o.id != nil {
+		if _, err := o.id(no); err != nil {
+			return act.ErrNotFound
+		}
+	}
+	return web.OwnRow(s.Server, o.owner, func(*fiber.Ctx) (string, error) { return no, nil })(c, by)
 }
 
 // Queries that find the id of the merchant to which something belongs.

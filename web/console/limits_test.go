@@ -149,6 +149,14 @@ func TestAMerchantsEngineerHelpsHimself(t *testing.T) {
 				t.Errorf("%s shows %s of another merchant", path, markers[i])
 			}
 		}
+		for object, want := range map[string]int{
+			"/orders/2026112000000077": http.StatusSeeOther, "/merchants/m2": http.StatusSeeOther, "/orders/2026112000000001": http.StatusNotFound,
+			"/merchants/m1": http.StatusNotFound, "/exceptions/x": http.StatusNotFound, "": http.StatusNotFound,
+		} {
+			if got := h.Page(t, mei, "/_/live?page="+object); got.Status != want { // 303: only an event source is served
+				t.Errorf("the live updates of %q: %d, want %d", object, got.Status, want)
+			}
+		}
 		page := h.Page(t, mei, "/merchants/m2?lang=en").Body
 		if strings.Contains(page, "/breaker/") || strings.Contains(page, "/enable") {
 			t.Error("the page offers what the role may not")

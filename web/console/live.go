@@ -76,6 +76,12 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 			w.Topics = append(w.Topics, t.Name)
 		}
 	}
+	switch {
+	case op.Gate != "":
+		return act.ErrNotFound
+	case o == nil && !s.Policy.Allows(op.Roles, access.ViewOverview):
+		return act.ErrNotFound
+	}
 	if o != nil {
 		if permission = o.permission; !s.Policy.Allows(op.Roles, permission) {
 			return act.ErrNotFound
@@ -83,7 +89,10 @@ func (s *handlers) stream(c *fiber.Ctx) error {
 		if _, _, err := s.live.Get(s.versionTopic(o), no); err != nil {
 			return err
 		}
-		w.Of, w.Topics = no, append([]string{o.name(), bellTopic}, o.also...)
+		w.Of, w.Topics = no, append([]string{o.name()}, o.also...)
+		if s.Policy.Allows(op.Roles, access.ViewOverview) && s.Actor(c).Merchants == nil { // the inbox is for all merchants
+			w.Topics = append(w.Topics, bellTopic)
+		}
 	} else if slices.Contains(w.Topics, attentionTopic) {
 		f, err := readAttention(c)
 		if err != nil {

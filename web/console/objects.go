@@ -33,6 +33,9 @@ type object struct {
 	also    []string                       // topics of its page besides the version
 
 	permission access.Permission // that of its page
+	// owner finds the id of the merchant of the object with a number; "" = the page does not exist for people who
+	// are limited to merchants.
+	owner string
 }
 
 // newObjects returns the kinds of objects whose pages follow them.
@@ -46,14 +49,18 @@ func newObjects() []*object {
 		return id, nil
 	}
 	return []*object{
-		{path: "/orders/:order_no", version: console.OrderVersion, every: live.Every},
-		{path: "/exceptions/:exception", version: console.ExceptionVersion, every: live.Every, id: exceptionOf},
-		{path: "/refunds/:refund_no", version: console.RefundVersion, every: live.Every},
-		{path: "/payouts/:payout_no", version: console.PayoutVersion, every: live.Every},
-		{path: "/disputes/:dispute_no", version: console.DisputeVersion, every: live.Every},
+		{path: "/orders/:order_no", version: console.OrderVersion, every: live.Every, owner: ownerOfOrder},
+		{
+			path: "/exceptions/:exception", version: console.ExceptionVersion, every: live.Every, id: exceptionOf, owner: ownerOfException,
+		},
+		{path: "/refunds/:refund_no", version: console.RefundVersion, every: live.Every, owner: ownerOfRefund},
+		{path: "/payouts/:payout_no", version: console.PayoutVersion, every: live.Every, owner: ownerOfPayout},
+		{path: "/disputes/:dispute_no", version: console.DisputeVersion, every: live.Every, owner: ownerOfDispute},
 		{path: "/approvals/:approval", version: console.ApprovalVersion, every: live.Every, id: approval.ParseNo},
 		{path: "/batches/:batch", version: console.BatchVersion, every: live.Every, id: batchOf, also: []string{batchTopic}},
-		{path: "/merchants/:merchant", version: console.MerchantVersion, every: 5 * live.Every}, // its figures change all the time
+		{ // its figures change all the time
+			path: "/merchants/:merchant", version: console.MerchantVersion, every: 5 * live.Every, owner: merchantByCode,
+		},
 	}
 }
 

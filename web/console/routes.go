@@ -249,7 +249,7 @@ func (s *handlers) routes() []web.Route {
 		do("/views/:view/restore", savedview.RestoreAct, byRow("view"), showView(viewRestored)),
 		do("/views/:view/watch", savedview.WatchAct, byRow("view"), showView("")),
 		page("/search", access.ViewOrders, s.searchPage, web.Menu{}),
-		page("/_/live", access.ViewOverview, s.stream, web.Menu{}),
+		page("/_/live", access.UseAccount, s.stream, web.Menu{}), // of what the page may show
 	}
 	for _, t := range s.topics() {
 		if t.Name == attentionTopic {
