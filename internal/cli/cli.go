@@ -173,8 +173,9 @@ func missingSubcommand(command *kong.Node) error {
 // wrongUsage reports whether the command line or the configuration is wrong.
 func wrongUsage(err error) bool {
 	var u usageError
-	return errors.As(err, &u) || slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope},
-		func(e error) bool { return errors.Is(err, e) }) || isField(err)
+	return errors.As(err, &u) || slices.ContainsFunc([]error{
+		app.ErrUsage, access.ErrName, access.ErrRole, access.ErrRoleLimit, access.ErrLimit, access.ErrScope,
+	}, func(e error) bool { return errors.Is(err, e) }) || isField(err)
 }
 
 // isField reports whether the error is about a word of the command line.
