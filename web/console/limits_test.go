@@ -16,6 +16,9 @@ import (
 	"backstop/web/webtest"
 )
 
+// plainNotify is how a merchant without endpoints is notified.
+const plainNotify = `{"urls":[],"ack":"status","format":"standard","schedule":"day","timeout_ms":5000,"max_in_flight":9}`
+
 // marker is in every text of the other merchant that a person wrote.
 const marker = "ELSEWHERE-7F"
 
@@ -124,8 +127,7 @@ func TestAMerchantsEngineerHelpsHimself(t *testing.T) {
 		h := openOn(t, d)
 		seed(t, d)
 		markers := markOther(t, d)
-		change(t, d, "UPDATE merchants SET notify = ? WHERE code = 'm2'",
-			`{"urls":[],"ack":"status","format":"standard","schedule":"day","timeout_ms":5000,"max_in_flight":9}`)
+		change(t, d, "UPDATE merchants SET notify = ? WHERE code = 'm2'", plainNotify)
 		h.ReadSettings(t)
 		if _, err := h.Operators.Add(t.Context(), "mei", access.Merchant, webtest.GoodPassword, "m2"); err != nil {
 			t.Fatal(err)
