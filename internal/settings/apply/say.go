@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"backstop/internal/base/text"
@@ -81,17 +82,19 @@ var said = []text.Text{
 
 var verb = regexp.MustCompile(`%(?:\[\d\])?[sdq]`)
 
-// sayings are said, as patterns of the English texts.
+// allSaid are the problems that the checks of fields and of suppliers' configs find.
+var allSaid = slices.Concat(said, saidOfSuppliers)
+
+// sayings are allSaid, as patterns of the English texts.
 var sayings = func() (all []*regexp.Regexp) {
-	for _, t := range said {
+	for _, t := range allSaid {
 		pattern := verb.ReplaceAllString(regexp.QuoteMeta(strings.ReplaceAll(t.EN, "%%", "%")), "(.+)")
 		all = append(all, regexp.MustCompile("^"+pattern+"$"))
 	}
 	return all
 }()
 
-// Say returns a problem of a field in both languages. One that a channel or a kind of supplier found is
-// in English alone.
+// Say returns a problem of a field in both languages. One that a channel found is in English alone.
 func Say(problem string) text.Text {
 	for i, pattern := range sayings {
 		if m := pattern.FindStringSubmatch(problem); m != nil {
@@ -99,7 +102,7 @@ func Say(problem string) text.Text {
 			for j, arg := range m[1:] {
 				args[j] = arg
 			}
-			return text.Text{ZH: fmt.Sprintf(said[i].ZH, args...), EN: problem}
+			return text.Text{ZH: fmt.Sprintf(allSaid[i].ZH, args...), EN: problem}
 		}
 	}
 	return text.Text{ZH: problem, EN: problem}

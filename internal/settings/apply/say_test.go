@@ -59,7 +59,10 @@ func TestProblemsAreSaidInBothLanguages(t *testing.T) {
 		t.Errorf("only %d problems were seen", seen)
 	}
 	for problem, want := range map[string]string{
-		"use a duration from 1s to 10s":                          "请填 1s 到 10s 的时长",
+		`"sign" is among paid_values too`:                 `"sign" 也在 paid_values 中`,
+		"the key has 512 bits; 1024 to 8192 are accepted": "密钥有 512 位；可用的是 1024 到 8192 位",
+		"is missing":                    "必填",
+		"use a duration from 1s to 10s": "请填 1s 到 10s 的时长",
 		"use a percentage from 0% to 99.9999%, such as 0.6%":     "请填 0% 到 99.9999% 的百分比，例如 0.6%",
 		"this is the API key of merchant m1: each needs its own": "这是商户 m1 的 API key：每个商户须各用各的",
 		`"x" is not known; use status or text`:                   `没有 "x"；可用的是 status or text`,
@@ -70,5 +73,56 @@ func TestProblemsAreSaidInBothLanguages(t *testing.T) {
 		if got := Say(problem).ZH; got != want {
 			t.Errorf("%q: %q, want %q", problem, got, want)
 		}
+	}
+}
+
+// Every problem that a kind of supplier writes about its config is said in Chinese too.
+func TestProblemsOfSuppliersAreSaidInBothLanguages(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, name := range []string{
+		"keys.go", "strict.go", "wechatpay/config.go", "alipay/adapter.go", "stripe/adapter.go", "sortedparams/config.go", "sortedparams/callconfig.go",
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../../supplier", name), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			var about ast.Expr
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Problem" {
+					about = n.Value
+				}
+			case *ast.CallExpr:
+				switch called := n.Fun.(type) {
+				case *ast.Ident:
+					if called.Name == "wrong" {
+						about = n.Args[1]
+					}
+				case *ast.SelectorExpr:
+					if name == "keys.go" && (called.Sel.Name == "New" || called.Sel.Name == "Errorf") {
+						about = n.Args[0]
+					}
+				}
+			}
+			literal, ok := about.(*ast.BasicLit)
+			if !ok {
+				return true
+			}
+			problem, _ := strconv.Unquote(literal.Value)
+			if strings.Trim(problem, "%v") == "" { // a text from elsewhere
+				return true
+			}
+			seen++
+			sample := regexp.MustCompile(`%[sdqvT]`).ReplaceAllString(problem, "7")
+			if both := Say(sample); both.ZH == both.EN {
+				t.Errorf("%s: %q is in English alone", name, problem)
+			}
+			return true
+		})
+	}
+	if seen < 40 {
+		t.Errorf("only %d problems were seen", seen)
 	}
 }

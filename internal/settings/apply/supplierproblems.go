@@ -1,0 +1,96 @@
+package apply
+
+import "backstop/internal/base/text"
+
+// saidOfSuppliers are the problems that the kinds of suppliers find in their config, as said.
+var saidOfSuppliers = []text.Text{
+	{EN: "is missing", ZH: "必填"},
+	{EN: "is not an http or https address", ZH: "须为 http 或 https 地址"},
+	{EN: "is not an address", ZH: "不是地址"},
+	{EN: "not an address such as https://pay.example.com/query", ZH: "须为地址，例如 https://pay.example.com/query"},
+	{EN: "a %s is wanted here, not a %s", ZH: "这里须为 %s，而不是 %s"},
+	{EN: "unknown field; known are %s", ZH: "没有这个字段；可用的是 %s"},
+	{EN: "this is a private key; expected the supplier's public key", ZH: "这是私钥：请填渠道的公钥"},
+	{EN: "this is a certificate; expected a public key", ZH: "这是证书：请填公钥"},
+	{EN: "not a public key (expected PEM or its base64)", ZH: "不是公钥（须为 PEM 或其 base64）"},
+	{EN: "expected an RSA key, not %s", ZH: "须为 RSA 密钥，而不是 %s"},
+	{EN: "this is public; expected your own private key", ZH: "这是公开的：请填您自己的私钥"},
+	{
+		EN: "this key is encrypted with a passphrase; store it without one (it is sealed at rest here)",
+		ZH: "这个私钥有口令：请填去掉口令的（保存时会加密）",
+	},
+	{EN: "not a private key (expected PEM or its base64)", ZH: "不是私钥（须为 PEM 或其 base64）"},
+	{EN: "no key given", ZH: "没有密钥"},
+	{EN: "expected one key and nothing after it", ZH: "只能有一个密钥，后面不得有其他内容"},
+	{EN: "neither PEM nor base64", ZH: "既不是 PEM 也不是 base64"},
+	{EN: "the key has %d bits; %d to %d are accepted", ZH: "密钥有 %s 位；可用的是 %s 到 %s 位"},
+
+	{EN: "has %d characters, an APIv3 key has %d", ZH: "有 %s 个字符；APIv3 密钥有 %s 个"},
+	{EN: "is missing; it belongs to merchant_serial", ZH: "必填：与 merchant_serial 成对"},
+	{EN: "is missing: without it base_url cannot be called", ZH: "必填：没有它就不能调用 base_url"},
+	{
+		EN: "is missing; give the serial of the certificate that merchant_private_key belongs to",
+		ZH: "必填：merchant_private_key 所属证书的序列号",
+	},
+	{EN: "is not a certificate's serial in hexadecimal digits", ZH: "不是十六进制的证书序列号"},
+	{EN: "and public_key belong together; one of them is missing", ZH: "须与 public_key 成对；缺少其中一个"},
+	{EN: "has a serial that another key has too", ZH: "序列号与另一个密钥相同"},
+	{EN: "is missing; give public_key_id and public_key, or certificates", ZH: "必填：请填 public_key_id 和 public_key，或 certificates"},
+	{EN: "is not a PEM certificate", ZH: "不是 PEM 证书"},
+	{EN: "holds more than one certificate; give each an entry of its own", ZH: "含有多个证书：请每项一个"},
+	{EN: "is not a readable certificate", ZH: "证书无法读取"},
+	{EN: "does not hold an RSA key of at least 2048 bits", ZH: "证书的 RSA 密钥不足 2048 位"},
+
+	{EN: "is the application's public key; expected Alipay's (支付宝公钥)", ZH: "这是应用公钥：请填支付宝公钥"},
+	{EN: "is missing: without it gateway_url cannot be called", ZH: "必填：没有它就不能调用 gateway_url"},
+
+	{EN: "is missing; give the endpoint's signing secret (whsec_…)", ZH: "必填：端点的签名密钥（whsec_…）"},
+	{
+		EN: "is not a webhook signing secret; those begin with whsec_ (the API key is another)",
+		ZH: "不是 webhook 签名密钥：它以 whsec_ 开头（API 密钥是另一个）",
+	},
+	{EN: "is not an API key; those are plain letters, digits and _", ZH: "不是 API 密钥：只含字母、数字和 _"},
+	{
+		EN: "must be https: nothing else proves that an answer is Stripe's (http is for loopback only)",
+		ZH: "须为 https：此外无法证明应答来自 Stripe（http 只用于本机）",
+	},
+
+	{EN: "missing: an answer from %s has to name the state", ZH: "必填：%s 的应答须有状态"},
+	{EN: "missing: pay_value_field is a part of its answer", ZH: "必填：pay_value_field 取自它的应答"},
+	{EN: "missing: pay_kind is about its answer", ZH: "必填：pay_kind 说的是它的应答"},
+	{EN: "missing: where the answer to pay_url has what the buyer needs", ZH: "必填：pay_url 的应答里付款所需内容的参数"},
+	{EN: "missing: the values of %s that accept a payment", ZH: "必填：%s 表示已受理支付的值"},
+	{EN: "missing: the values of %s that confirm a close", ZH: "必填：%s 表示已关单的值"},
+	{EN: "missing: the values of %s that mean paid", ZH: "必填：%s 表示已支付的值"},
+	{EN: "%q is not signed; what is read has to be", ZH: "%s 不参与签名：读取的参数都须签名"},
+	{EN: "%q is read as something else", ZH: "%s 已用于读取其他内容"},
+	{EN: "%q is a refund's; an answer has to say which of them it is about", ZH: "%s 已用于退款：应答须能区分是哪一个"},
+	{EN: "missing: a supplier of %s needs %s, result_field and success_values", ZH: "必填：支持 %s 的渠道需要 %s、result_field 和 success_values"},
+	{
+		EN: "missing: result_field and its values belong to refund_url or payout_url",
+		ZH: "必填：result_field 及其值属于 refund_url 或 payout_url",
+	},
+	{EN: "an empty value would give an answer without a result a meaning", ZH: "空值会让没有结果的应答产生含义"},
+	{EN: "an empty value would give a message without a status a meaning", ZH: "空值会让没有状态的消息产生含义"},
+	{EN: "%q is among %s too", ZH: "%s 也在 %s 中"},
+	{EN: "%q is another parameter of the requests", ZH: "%s 是请求的另一个参数"},
+	{EN: "only rsa-sha256 has one; %s signs with key", ZH: "只有 rsa-sha256 需要；%s 用 key 签名"},
+	{
+		EN: "missing: with rsa-sha256, %s cannot be called without your own key",
+		ZH: "必填：使用 rsa-sha256 时，没有您自己的私钥就不能调用 %s",
+	},
+	{EN: "belongs to private_key; the supplier's is wanted", ZH: "这是 private_key 的公钥：请填渠道的"},
+	{EN: "missing: the name of the parameter", ZH: "必填：参数的名称"},
+	{EN: "%q is read as well; what is read has to be signed", ZH: "%s 也会读取：读取的参数须签名"},
+	{EN: "%q is read; what is read has to be signed", ZH: "%s 会读取：读取的参数须签名"},
+	{EN: "account_field and account belong together: give both or neither", ZH: "account_field 和 account 须同时填写或都不填"},
+	{
+		EN: "missing: give currency, or currency_field where the message names it",
+		ZH: "必填：请填 currency；消息里有币种的填 currency_field",
+	},
+	{EN: "missing: %s are its values", ZH: "必填：%s 是它的值"},
+	{EN: "not a media type such as text/plain", ZH: "须为媒体类型，例如 text/plain"},
+	{EN: "the same as success: the supplier would never send again", ZH: "与 success 相同：渠道不会再重发"},
+	{EN: "without {key} anyone can make the MD5 of a message", ZH: "没有 {key} 时，任何人都能算出消息的 MD5"},
+	{EN: "missing: the secret shared with the supplier", ZH: "必填：与渠道共用的密钥"},
+}
