@@ -199,26 +199,6 @@ func choiceText(p *ui.Page, choice string) string {
 	return choice
 }
 
-// valueWords are the words of a difference that stand for a value.
-var valueWords = map[string]text.Text{
-	"none":         text.None,
-	"set":          {ZH: "已设置", EN: "set"},
-	"unset":        {ZH: "未设置", EN: "unset"},
-	"changed":      {ZH: "已更换", EN: "changed"},
-	"enabled":      {ZH: "已启用", EN: "enabled"},
-	"disabled":     {ZH: "已停用", EN: "disabled"},
-	"unreadable":   {ZH: "无法读取", EN: "unreadable"},
-	"written anew": {ZH: "重新写入", EN: "written anew"},
-}
-
-// valueText is a value of a difference.
-func valueText(p *ui.Page, value string) string {
-	if word, ok := valueWords[value]; ok {
-		return p.T(word)
-	}
-	return value
-}
-
 // rows is the height of a text of several lines.
 func rows(shown string) string {
 	n := min(max(strings.Count(shown, "\n")+2, 3), 16)
@@ -259,8 +239,8 @@ var settingsHistoryColumns = []ui.Column[settings.HistoryRow]{
 		}
 		return r.Field
 	}).As("wrap mono small"),
-	ui.WordCol("old", tBefore, func(p *ui.Page, r settings.HistoryRow) string { return valueText(p, r.Old) }).As("wrap mono small"),
-	ui.WordCol("new", tAfter, func(p *ui.Page, r settings.HistoryRow) string { return valueText(p, r.New) }).As("wrap mono small"),
+	ui.WordCol("old", tBefore, func(p *ui.Page, r settings.HistoryRow) string { return wording.SettingValue(p, r.Old) }).As("wrap mono small"),
+	ui.WordCol("new", tAfter, func(p *ui.Page, r settings.HistoryRow) string { return wording.SettingValue(p, r.New) }).As("wrap mono small"),
 	ui.IDCol("approval", tApprovedAs, func(r settings.HistoryRow) (id, href string) {
 		return r.Approval, "/approvals/" + r.Approval
 	}),
@@ -282,8 +262,8 @@ var differenceTexts = ui.ListTexts{Title: tDifference, Icon: "file-text"}
 
 var differenceColumns = []ui.Column[apply.Difference]{
 	ui.TextCol("field", tChangedFields, func(d apply.Difference) string { return d.Field }).As("wrap mono small"),
-	ui.WordCol("old", tBefore, func(p *ui.Page, d apply.Difference) string { return valueText(p, d.Old) }).As("wrap mono small"),
-	ui.WordCol("new", tAfter, func(p *ui.Page, d apply.Difference) string { return valueText(p, d.New) }).As("wrap mono small"),
+	ui.WordCol("old", tBefore, func(p *ui.Page, d apply.Difference) string { return wording.SettingValue(p, d.Old) }).As("wrap mono small"),
+	ui.WordCol("new", tAfter, func(p *ui.Page, d apply.Difference) string { return wording.SettingValue(p, d.New) }).As("wrap mono small"),
 	ui.WordCol("how", tTakesEffect, func(p *ui.Page, d apply.Difference) string {
 		if d.Waits {
 			return p.T(tAfterSecond)

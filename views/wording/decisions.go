@@ -41,7 +41,7 @@ func ProposalFacts(p *ui.Page, raw json.RawMessage, currency string) (all []ui.F
 	}
 	add := func(name string) {
 		if changes, ok := values[name].([]any); ok && name == "changes" {
-			all = append(all, changeFacts(changes)...)
+			all = append(all, changeFacts(p, changes)...)
 			delete(values, name)
 			return
 		}
@@ -109,11 +109,11 @@ func sumsText(sums []any) string {
 }
 
 // changeFacts are the fields that a change of settings is about.
-func changeFacts(changes []any) (all []ui.Fact) {
+func changeFacts(p *ui.Page, changes []any) (all []ui.Fact) {
 	for _, x := range changes {
 		c, _ := x.(map[string]any)
-		field := fmt.Sprint(c["field"])
-		all = append(all, ui.TextFact(text.Text{ZH: field, EN: field}, "wrap", fmt.Sprintf("%v → %v", c["old"], c["new"])))
+		field, value := fmt.Sprint(c["field"]), func(name string) string { return SettingValue(p, fmt.Sprint(c[name])) }
+		all = append(all, ui.TextFact(text.Text{ZH: field, EN: field}, "wrap", value("old")+" → "+value("new")))
 	}
 	return all
 }

@@ -1,0 +1,33 @@
+package wording
+
+import (
+	"strings"
+
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+)
+
+// valueWords are the words of a difference that stand for a value.
+var valueWords = map[string]text.Text{
+	"none":         text.None,
+	"set":          {ZH: "已设置", EN: "set"},
+	"unset":        {ZH: "未设置", EN: "unset"},
+	"changed":      {ZH: "已更换", EN: "changed"},
+	"enabled":      {ZH: "已启用", EN: "enabled"},
+	"disabled":     {ZH: "已停用", EN: "disabled"},
+	"unreadable":   {ZH: "无法读取", EN: "unreadable"},
+	"written anew": {ZH: "重新写入", EN: "written anew"},
+}
+
+var tDigest = text.Text{ZH: "摘要 %s", EN: "digest %s"}
+
+// SettingValue is a value of a difference between settings. Of a secret it may be a digest.
+func SettingValue(p *ui.Page, value string) string {
+	if word, ok := valueWords[value]; ok {
+		return p.T(word)
+	}
+	if before, digest, ok := strings.Cut(value, "digest "); ok && (before == "" || strings.HasSuffix(before, ", ")) {
+		return before + p.T(tDigest, digest)
+	}
+	return value
+}
