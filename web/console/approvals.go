@@ -32,7 +32,7 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 		spec: console.ApprovalList, always: true, read: s.Console.Approvals, columns: work.ApprovalColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Approval) (templ.Component, error) {
 			data := work.ApprovalsData{Mine: s.decides(p)}
-			if l.First && len(l.Filter().Values) == 0 {
+			if l.First && len(l.Filter().Values) == 0 && !p.Limited { // what waits is of all merchants
 				waiting, err := s.Console.Waiting(ctx)
 				if err != nil {
 					return nil, err

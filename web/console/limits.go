@@ -2,6 +2,7 @@ package console
 
 import (
 	"backstop/internal/act"
+	"backstop/internal/approval"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -28,6 +29,9 @@ func (s *handlers) limits() map[string]web.Limit {
 		"/orders/:order_no/resend":                order,
 		"/orders/:order_no/note":                  order,
 		"/orders/:order_no/query":                 order,
+
+		"/approvals":           web.ByHandler, // to read: nobody who is limited decides
+		"/approvals/:approval": web.OwnRow(s.Server, ownerOfApproval, approvalIn),
 
 		"/exceptions":                    web.ByHandler,
 		"/exceptions/:exception":         exception,
@@ -80,24 +84,31 @@ func (s *handlers) ownObject(c *fiber.Ctx, by act.Actor) error {
 	if o == nil || o.owner == "" {
 		return act.ErrNotFound
 	}
-	if o.id != nil {
-		if _, err := o.id(no); err != nil {
-			return act.ErrNotFound
+	return web.OwnRow(s.Server, o.owner, func(*fiber.Ctx) (any, error) {
+		if o.id == nil {
+			return no, nil
 		}
-	}
-	return web.OwnRow(s.Server, o.owner, func(*fiber.Ctx) (string, error) { return no, nil })(c, by)
+		id, err := o.id(no)
+		if err != nil {
+			err = act.ErrNotFound
+		}
+		return id, err
+	})(c, by)
 }
 
 // Queries that find the id of the merchant to which something belongs.
 const (
 	ownerOfOrder     = "SELECT merchant_id FROM orders WHERE order_no = ?"
 	ownerOfException = "SELECT merchant_id FROM exceptions WHERE id = ?"
+	ownerOfApproval  = "SELECT merchant_id FROM approvals WHERE id = ?"
 	ownerOfRefund    = "SELECT merchant_id FROM refunds WHERE refund_no = ?"
 	ownerOfPayout    = "SELECT merchant_id FROM payouts WHERE payout_no = ?"
 	ownerOfDispute   = "SELECT merchant_id FROM disputes WHERE dispute_no = ?"
 	merchantByCode   = "SELECT id FROM merchants WHERE code = ?"
 	ownCallback      = "SELECT o.merchant_id FROM callbacks AS c JOIN orders AS o ON o.id = c.order_id WHERE c.id = ?"
 )
+
+func approvalIn(c *fiber.Ctx) (int64, error) { return approval.ParseNo(c.Params("approval")) }
 
 func idIn(param string) func(*fiber.Ctx) (int64, error) {
 	return func(c *fiber.Ctx) (int64, error) { return idOf(c, param) }

@@ -56,7 +56,7 @@ func newObjects() []*object {
 		{path: "/refunds/:refund_no", version: console.RefundVersion, every: live.Every, owner: ownerOfRefund},
 		{path: "/payouts/:payout_no", version: console.PayoutVersion, every: live.Every, owner: ownerOfPayout},
 		{path: "/disputes/:dispute_no", version: console.DisputeVersion, every: live.Every, owner: ownerOfDispute},
-		{path: "/approvals/:approval", version: console.ApprovalVersion, every: live.Every, id: approval.ParseNo},
+		{path: "/approvals/:approval", version: console.ApprovalVersion, every: live.Every, id: approval.ParseNo, owner: ownerOfApproval},
 		{path: "/batches/:batch", version: console.BatchVersion, every: live.Every, id: batchOf, also: []string{batchTopic}},
 		{ // its figures change all the time
 			path: "/merchants/:merchant", version: console.MerchantVersion, every: 5 * live.Every, owner: merchantByCode,
