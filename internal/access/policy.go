@@ -71,7 +71,8 @@ var Reserved = []Permission{ManageOperators, ProposeSettings, ApproveSettings}
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues, ControlQueues,
-	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ViewRoleAudit, ControlBreakers, ControlAddresses, PingEndpoints, RotateSecret, ViewAlerts, TestAlerts, HandleAlerts,
+	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ViewRoleAudit, ControlBreakers, ControlAddresses,
+	PingEndpoints, RotateSecret, ViewAlerts, TestAlerts, HandleAlerts,
 	ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,

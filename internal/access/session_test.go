@@ -410,7 +410,8 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		Support:  {Resend, Comment, ShareViews, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
 		Ops: {
 			ViewRoleAudit,
-			InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, PingEndpoints, ViewAlerts,
+			InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses,
+			PingEndpoints, ViewAlerts,
 			TestAlerts, HandleAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations,
 			NoteExceptions, ProposeBatches, RunSweeps,
 		},

@@ -127,7 +127,8 @@ func TestARoleIsNotGivenWhileItIsDisabled(t *testing.T) {
 			}
 			var both sync.WaitGroup
 			both.Go(func() {
-				if err := dbtest.Repeat(func() error { return o.SetRoles(t.Context(), "li", "night") }); err != nil && !errors.Is(err, access.ErrRole) {
+				err := dbtest.Repeat(func() error { return o.SetRoles(t.Context(), "li", "night") })
+				if err != nil && !errors.Is(err, access.ErrRole) {
 					t.Error(err)
 				}
 			})
@@ -156,7 +157,7 @@ func TestWrongRolesAreRefusedByTheirField(t *testing.T) {
 		"{ name: lead, may: [order.view] }":                    "roles[0].name: lead is a built-in role: choose another name",
 		"{ may: [order.view] }":                                "roles[0].name: missing",
 		"{ name: Night Shift }":                                `roles[0].name: "Night Shift": use 1 to 64 of a-z`,
-		"{ name: night, may: [order.eat] }":                    `roles[0].may[0]: "order.eat" is not known; use account.use or overview.view or order.view`,
+		"{ name: night, may: [order.eat] }":                    `roles[0].may[0]: "order.eat" is not known; use account.use or overview.view`,
 		"{ name: night, may: [order.view, operator.manage] }":  "roles[0].may[1]: only built-in roles have operator.manage",
 		"{ name: night, may: [settings.approve] }":             "roles[0].may[0]: only built-in roles have settings.approve",
 		"{ name: night, may: [order.view, order.view] }":       "roles[0].may[1]: the same as in roles[0].may[0]",

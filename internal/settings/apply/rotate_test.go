@@ -38,7 +38,8 @@ func TestAMerchantRotatesItsSecretWithAnOverlap(t *testing.T) {
 		m1 := load(t, env).ByCode("m1")
 		first := signed(m1.Secrets[0])
 		system := act.Actor{Name: "merchant:m1", Merchants: []int64{m1.ID}, OfMerchant: true}
-		if _, _, err := rotate(t, env, act.Actor{Name: "merchant:m2", Merchants: []int64{m1.ID + 1}, OfMerchant: true}, ""); !errors.Is(err, act.ErrNotFound) {
+		other := act.Actor{Name: "merchant:m2", Merchants: []int64{m1.ID + 1}, OfMerchant: true}
+		if _, _, err := rotate(t, env, other, ""); !errors.Is(err, act.ErrNotFound) {
 			t.Errorf("of another merchant: %v", err)
 		}
 		second, _, err := rotate(t, env, system, "k-1")
