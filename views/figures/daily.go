@@ -210,7 +210,7 @@ func decidedSection(p *ui.Page, r *dailyreport.Report) dailySection {
 	}
 	for _, d := range r.Figures.Decisions {
 		s.table = append(s.table, []chart.Cell{
-			chart.Same(p.T(wording.Action(d.Action))), chart.Same(p.T(ui.Look(ui.ApprovalStates, d.State).Label)),
+			chart.Same(p.T(wording.Action(d.Action))), chart.Same(p.T(ui.StateOf(ui.ApprovalStates, d.State).Label)),
 			chart.CountCell(d.N), moneyCell(p, d.Amount, d.Currency),
 		})
 	}

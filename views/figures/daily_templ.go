@@ -239,7 +239,7 @@ func DailyPage(p *ui.Page, d DailyData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.Pill(p, ui.Look(wording.MessageStates, m.Status)).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(wording.MessageStates, m.Status)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -57,7 +57,7 @@ var DisputeColumns = []ui.Column[disputeRow]{
 	ui.TimeCol("closed", tFinished, func(r disputeRow) *int64 { return r.ClosedAt }),
 }
 
-var disputeStatus = ui.StateCol("status", text.State, func(r disputeRow) ui.State { return ui.Look(ui.DisputeStates, r.Status) })
+var disputeStatus = ui.StateCol("status", text.State, func(r disputeRow) ui.State { return ui.StateOf(ui.DisputeStates, r.Status) })
 
 // Disputes is the list of disputes, those with a deadline sorted by it.
 func Disputes(p *ui.Page, l ui.List) templ.Component {
@@ -103,7 +103,7 @@ type DisputeData struct {
 func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 	says, next := d.sentence(p)
 	detail := ui.Detail{
-		List: ui.Link{Href: "/disputes", Label: text.Disputes}, No: d.DisputeNo, Saved: d.Saved, State: ui.Look(ui.DisputeStates, d.Status),
+		List: ui.Link{Href: "/disputes", Label: text.Disputes}, No: d.DisputeNo, Saved: d.Saved, State: ui.StateOf(ui.DisputeStates, d.Status),
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.OpenedAt)},
 		Says:  says, Next: []string{next}, Until: d.DueBy, Open: openExceptions(d.Behind),
 		Main: []templ.Component{
@@ -176,7 +176,7 @@ func (d DisputeData) answered(p *ui.Page) fundStep {
 	switch {
 	case h != nil:
 	case d.Status == dispute.Opened:
-		s.state = ui.Look(ui.DisputeStates, d.Status)
+		s.state = ui.StateOf(ui.DisputeStates, d.Status)
 		if d.DueBy != nil {
 			s.note = p.T(tDisputeDue) + p.T(text.Colon) + p.Full(*d.DueBy) + " · " + dueLeft(p, d.Dispute.Dispute)
 		}
@@ -206,7 +206,7 @@ func (d DisputeData) outcome() fundStep {
 	if dispute.Moves.Of(d.Status).Open {
 		return d.step(name, "scale", pending, nil, fact.DisputeReinstated, fact.DisputeFeeBack)
 	}
-	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), became(d.History, d.Status), fact.DisputeReinstated,
+	return d.step(name, "scale", ui.StateOf(ui.DisputeStates, d.Status), became(d.History, d.Status), fact.DisputeReinstated,
 		fact.DisputeReleased,
 		fact.DisputeFeeBack)
 }

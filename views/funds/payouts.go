@@ -38,7 +38,7 @@ var PayoutColumns = []ui.Column[payoutRow]{
 	ui.TextCol("currency", text.Currency, func(r payoutRow) string { return r.Currency }).ExportOnly(),
 	ui.MoneyCol("amount", text.Amount, func(r payoutRow) (int64, string) { return r.Amount, r.Currency }),
 	ui.MoneyCol("fee_amount", text.Fee, func(r payoutRow) (int64, string) { return r.FeeAmount, r.Currency }),
-	ui.StateCol("state", text.State, func(r payoutRow) ui.State { return ui.Look(ui.PayoutStates, r.Status) }),
+	ui.StateCol("state", text.State, func(r payoutRow) ui.State { return ui.StateOf(ui.PayoutStates, r.Status) }),
 	ui.TimeCol("finished", tFinished, func(r payoutRow) *int64 { return r.FinishedAt }),
 	ui.TextCol("failure", tFailure, func(r payoutRow) string { return r.Failure }).ExportOnly(),
 }
@@ -52,7 +52,7 @@ type PayoutData struct {
 func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 	says, next := d.sentence(p)
 	detail := ui.Detail{
-		List: ui.Link{Href: "/payouts", Label: text.Payouts}, No: d.PayoutNo, State: ui.Look(ui.PayoutStates, d.Status),
+		List: ui.Link{Href: "/payouts", Label: text.Payouts}, No: d.PayoutNo, State: ui.StateOf(ui.PayoutStates, d.Status),
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.CreatedAt)},
 		Says:  says, Next: []string{next}, Until: nextTry(d.Behind), Open: openExceptions(d.Behind),
 		Main: []templ.Component{
@@ -112,10 +112,10 @@ func (d PayoutData) approval() fundStep {
 	case d.ByRule:
 		s.state, s.who = withinLimits, ""
 	case d.Status == payout.Created:
-		s.state = ui.Look(ui.PayoutStates, d.Status)
+		s.state = ui.StateOf(ui.PayoutStates, d.Status)
 	case d.Status == payout.Rejected || d.Status == payout.Cancelled:
 		h := became(d.History, d.Status)
-		s.state = ui.Look(ui.PayoutStates, d.Status)
+		s.state = ui.StateOf(ui.PayoutStates, d.Status)
 		if h != nil {
 			s.at, s.who, s.note = h.CreatedAt, h.Actor, h.Detail
 		}
@@ -125,7 +125,7 @@ func (d PayoutData) approval() fundStep {
 
 // step is one step as it is stored.
 func (d PayoutData) step(name string, label text.Text, icon string, state payout.StepState, facts ...fact.Name) fundStep {
-	s := fundStep{name: label, icon: icon, state: ui.Look(ui.StepStates, state), refs: entriesOf(d.Behind, facts...)}
+	s := fundStep{name: label, icon: icon, state: ui.StateOf(ui.StepStates, state), refs: entriesOf(d.Behind, facts...)}
 	i := slices.IndexFunc(d.Steps, func(s payout.Step) bool { return s.Step == name })
 	switch {
 	case i >= 0:

@@ -40,7 +40,7 @@ var RefundColumns = []ui.Column[refundRow]{
 	ui.TextCol("currency", text.Currency, func(r refundRow) string { return r.Currency }).ExportOnly(),
 	ui.MoneyCol("amount", text.Amount, func(r refundRow) (int64, string) { return r.Amount, r.Currency }),
 	ui.MoneyCol("fee_returned", text.FeeReturned, func(r refundRow) (int64, string) { return r.FeeReturned, r.Currency }).ExportOnly(),
-	ui.StateCol("status", text.State, func(r refundRow) ui.State { return ui.Look(ui.RefundStates, r.Status) }).With(refundState),
+	ui.StateCol("status", text.State, func(r refundRow) ui.State { return ui.StateOf(ui.RefundStates, r.Status) }).With(refundState),
 	ui.TimeCol("finished", tFinished, func(r refundRow) *int64 { return r.FinishedAt }),
 	ui.NoteCol("reason", text.Reason, func(_ *ui.Page, r refundRow) string { return refundReason(r) }).Optional().PageOnly(),
 	ui.TextCol("reason", text.Reason, func(r refundRow) string { return r.Reason }).ExportOnly(),
@@ -56,7 +56,7 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 	says, next := d.sentence(p)
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/refunds", Label: text.Refunds}, No: d.RefundNo,
-		State: ui.Look(ui.RefundStates, d.Status), Tag: adoptedTag(p, d.Refund),
+		State: ui.StateOf(ui.RefundStates, d.Status), Tag: adoptedTag(p, d.Refund),
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.CreatedAt)},
 		Says:  says, Next: []string{next}, Until: nextTry(d.Behind), Open: openExceptions(d.Behind),
 		Main: []templ.Component{
@@ -138,11 +138,11 @@ func (d RefundData) approval() fundStep {
 	case d.ByRule:
 		s.state, s.who = withinLimits, ""
 	case d.Status == refund.Requested:
-		s.state = ui.Look(ui.RefundStates, d.Status)
+		s.state = ui.StateOf(ui.RefundStates, d.Status)
 	case d.Status == refund.Rejected:
-		s = d.step(name, "users", ui.Look(ui.RefundStates, d.Status), became(d.History, refund.Rejected))
+		s = d.step(name, "users", ui.StateOf(ui.RefundStates, d.Status), became(d.History, refund.Rejected))
 	case d.Status == refund.Cancelled:
-		s = d.step(name, "users", ui.Look(ui.RefundStates, d.Status), became(d.History, refund.Cancelled))
+		s = d.step(name, "users", ui.StateOf(ui.RefundStates, d.Status), became(d.History, refund.Cancelled))
 	}
 	s.approval = d.Approval
 	return s
@@ -167,13 +167,13 @@ func (d RefundData) outcome() fundStep {
 	name := text.Text{ZH: "渠道结果", EN: "Supplier's result"}
 	switch d.Status {
 	case refund.Succeeded, refund.Returned:
-		return d.step(name, "circle-check", ui.Look(ui.RefundStates, refund.Succeeded), became(d.History, refund.Succeeded),
+		return d.step(name, "circle-check", ui.StateOf(ui.RefundStates, refund.Succeeded), became(d.History, refund.Succeeded),
 			fact.RefundDone,
 			fact.RefundFee, fact.RefundCost)
 	case refund.Failed:
-		return d.step(name, "circle-x", ui.Look(ui.RefundStates, d.Status), became(d.History, refund.Failed))
+		return d.step(name, "circle-x", ui.StateOf(ui.RefundStates, d.Status), became(d.History, refund.Failed))
 	case refund.Unknown, refund.Submitted:
-		s := d.step(name, "search", ui.Look(ui.RefundStates, d.Status), became(d.History, d.Status))
+		s := d.step(name, "search", ui.StateOf(ui.RefundStates, d.Status), became(d.History, d.Status))
 		if d.Item != nil && d.Item.NextAt != nil {
 			s.next = *d.Item.NextAt
 		}
@@ -191,7 +191,7 @@ func (d RefundData) returned() fundStep {
 	case refund.Failed, refund.Rejected, refund.Cancelled:
 		return d.step(name, "undo-2", done, became(d.History, d.Status), fact.RefundBack)
 	case refund.Returned:
-		return d.step(name, "undo-2", ui.Look(ui.RefundStates, d.Status), became(d.History, d.Status), fact.RefundReturned,
+		return d.step(name, "undo-2", ui.StateOf(ui.RefundStates, d.Status), became(d.History, d.Status), fact.RefundReturned,
 			fact.RefundBack,
 			fact.RefundFeeAgain)
 	}

@@ -58,7 +58,7 @@ func fundState(states map[string]ui.State) ui.Field {
 func changeColumns(states map[string]ui.State, messages map[int64]*console.Callback) []ui.Column[booking.Change] {
 	return []ui.Column[booking.Change]{
 		ui.TimeCol("at", text.Time, func(h booking.Change) *int64 { return &h.CreatedAt }),
-		ui.StateCol("state", text.State, func(h booking.Change) ui.State { return ui.Look(states, h.To) }),
+		ui.StateCol("state", text.State, func(h booking.Change) ui.State { return ui.StateOf(states, h.To) }),
 		ui.WordCol("actor", text.Actor, func(p *ui.Page, h booking.Change) string { return wording.Actor(p, h.Actor) }),
 		ui.TextCol("detail", text.Detail, func(h booking.Change) string { return h.Detail }).As("small wrap").
 			With(func(p *ui.Page, h booking.Change) templ.Component { return changeDetail(p, h, messages[h.SourceID]) }),

@@ -350,11 +350,11 @@ func evidenceOrder(p *ui.Page, d EvidenceData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.OrderStates, string(d.Order.Status))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.OrderStates, string(d.Order.Status))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.NotifyStates, d.NotifyStatus)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.NotifyStates, d.NotifyStatus)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -48,7 +48,7 @@ var OrderColumns = []ui.Column[orderRow]{
 	ui.SupplierCol(func(o orderRow) string { return o.Supplier }),
 	ui.TextCol("currency", text.Currency, func(o orderRow) string { return o.Currency }).ExportOnly(),
 	ui.MoneyCol("amount", text.Amount, func(o orderRow) (int64, string) { return o.Amount, o.Currency }).With(orderAmount),
-	ui.StateCol("status", text.State, func(o orderRow) ui.State { return ui.Look(ui.OrderStates, o.Status) }).As("").With(orderState),
+	ui.StateCol("status", text.State, func(o orderRow) ui.State { return ui.StateOf(ui.OrderStates, o.Status) }).As("").With(orderState),
 	ui.TimeCol("paid", tPaidAt, func(o orderRow) *int64 { return o.PaidAt }).OnChoice(),
 	ui.MoneyCol("paid_amount", text.PaidSum, func(o orderRow) (int64, string) { return o.PaidAmount, o.Currency }).ExportOnly(),
 	ui.MoneyCol("fee_amount", text.Fee, func(o orderRow) (int64, string) { return o.FeeAmount, o.Currency }).
@@ -67,7 +67,7 @@ var OrderColumns = []ui.Column[orderRow]{
 		if o.NotifyStatus == "none" {
 			return ui.State{}
 		}
-		return ui.Look(ui.NotifyStates, o.NotifyStatus)
+		return ui.StateOf(ui.NotifyStates, o.NotifyStatus)
 	}).As(""),
 	ui.NoteCol("subject", text.Subject, func(_ *ui.Page, o orderRow) string { return o.Subject }).Optional(),
 }
@@ -221,7 +221,7 @@ func orderState(p *ui.Page, o orderRow) templ.Component {
 			templ_7745c5c3_Var5 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.OrderStates, o.Status)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.OrderStates, o.Status)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -41,7 +41,7 @@ func line(i console.Item) string {
 	case i.Callback != nil:
 		kind = ui.OutcomeState(i.Callback.Outcome).Kind
 	case i.Move != nil && i.Move.From != "":
-		kind = ui.Look(ui.OrderStates, string(i.Move.To)).Kind
+		kind = ui.StateOf(ui.OrderStates, string(i.Move.To)).Kind
 	case i.Attempt != nil && i.Attempt.Class == notify.OK:
 		kind = "ok"
 	case i.Attempt != nil, i.Exception != nil:
@@ -49,15 +49,15 @@ func line(i console.Item) string {
 	case i.Call != nil && i.Call.TookUS != nil && !i.Call.Class.Healthy() && i.Call.Status != suppliercall.NotMade:
 		kind = "warn"
 	case i.Breaker != nil:
-		kind = ui.Look(ui.BreakerStates, string(i.Breaker.To)).Kind
+		kind = ui.StateOf(ui.BreakerStates, string(i.Breaker.To)).Kind
 	case i.Settled != nil:
-		kind = ui.Look(ui.ExceptionStates, i.Settled.State).Kind
+		kind = ui.StateOf(ui.ExceptionStates, i.Settled.State).Kind
 	case i.Ran != nil && i.Ran.State == approval.Failed:
 		kind = "bad"
 	case i.Refund != nil:
-		kind = ui.Look(ui.RefundStates, i.Refund.To).Kind
+		kind = ui.StateOf(ui.RefundStates, i.Refund.To).Kind
 	case i.Dispute != nil:
-		kind = ui.Look(ui.DisputeStates, i.Dispute.To).Kind
+		kind = ui.StateOf(ui.DisputeStates, i.Dispute.To).Kind
 	case i.Act != nil, i.Proposal != nil, i.Verdict != nil, i.Ran != nil:
 		kind = "info"
 	case i.Plan != nil:

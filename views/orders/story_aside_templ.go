@@ -741,7 +741,7 @@ func storyAside(p *ui.Page, s StoryData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.RefundStates, r.Status)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.RefundStates, r.Status)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -828,7 +828,7 @@ func storyAside(p *ui.Page, s StoryData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.DisputeStates, d.Status)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.DisputeStates, d.Status)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -930,7 +930,7 @@ func storyAside(p *ui.Page, s StoryData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.ExceptionStates, x.State)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.ExceptionStates, x.State)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

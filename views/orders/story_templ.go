@@ -891,12 +891,12 @@ func StoryHead(p *ui.Page, s StoryData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.OrderStates, string(s.Order.Status))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.OrderStates, string(s.Order.Status))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if s.NotifyStatus != "none" {
-			templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.NotifyStates, s.NotifyStatus)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.NotifyStates, s.NotifyStatus)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

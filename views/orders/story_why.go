@@ -103,7 +103,7 @@ func exceptionText(p *ui.Page, o *order.Order, x *exception.Item) (what, then st
 	case exception.AmountMismatch:
 		return p.T(tWhyAmount, ui.MoneyText(o.Amount, o.Currency), ui.MoneyText(x.Amount, x.Currency)), p.T(tWhyExceptionNow)
 	case exception.LatePayment:
-		return p.T(tWhyLate, strings.ToLower(p.T(ui.Look(ui.OrderStates, string(o.Status)).Label)), ui.MoneyText(x.Amount, x.Currency)),
+		return p.T(tWhyLate, strings.ToLower(p.T(ui.StateOf(ui.OrderStates, string(o.Status)).Label)), ui.MoneyText(x.Amount, x.Currency)),
 			p.T(tWhyExceptionNow)
 	case exception.DuplicatePayment:
 		return p.T(tWhyDuplicate, ui.MoneyText(x.Amount, x.Currency)), p.T(tWhyExceptionNow)

@@ -100,7 +100,7 @@ var AttentionColumns = []ui.Column[AttentionRow]{
 		if r.line.Incident == nil {
 			return ui.State{}
 		}
-		return ui.Look(ui.IncidentStates, r.line.Incident.State)
+		return ui.StateOf(ui.IncidentStates, r.line.Incident.State)
 	}),
 	ui.TextCol("assignee", text.Assignee, func(r AttentionRow) string { return r.line.Assignee() }),
 	ui.TextCol("currency", text.Currency, func(r AttentionRow) string { return r.sum.Currency }),
@@ -196,7 +196,7 @@ type IncidentData struct {
 func IncidentPage(p *ui.Page, x IncidentData) templ.Component {
 	d := ui.Detail{
 		List: ui.Link{Href: "/", Label: tNeedsYou}, Notices: []templ.Component{panel.Did(p, x.Did)},
-		Title: titleOf(p, x.Incident.Rule), State: ui.Look(ui.IncidentStates, x.State),
+		Title: titleOf(p, x.Incident.Rule), State: ui.StateOf(ui.IncidentStates, x.State),
 		About: []ui.Fact{
 			ui.TextFact(text.Text{}, "", wording.AlertSubject(p, x.Subject)), ui.TimeFact(text.Text{}, &x.OpenedAt),
 			ui.TextFact(text.Text{}, "", p.Away(x.OpenedAt)),
@@ -280,7 +280,7 @@ func (x IncidentData) eventMore(p *ui.Page, e alert.IncidentEvent) string {
 	case alert.EventNotified:
 		more = e.Detail
 	case alert.EventSilent:
-		more = p.T(ui.Look(ui.IncidentStates, e.Detail).Label)
+		more = p.T(ui.StateOf(ui.IncidentStates, e.Detail).Label)
 	case alert.EventAssigned:
 		if more = e.Detail; more == "" {
 			more = p.T(text.Unassigned)

@@ -728,7 +728,7 @@ func attentionLines(p *ui.Page, all []console.Todo) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if i := t.Incident; i != nil {
-				templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.IncidentStates, i.State)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.IncidentStates, i.State)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -64,7 +64,7 @@ func Proposals(p *ui.Page, all []console.Approval) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.Icon(p, ui.Look(ui.ApprovalStates, a.State).Icon).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Icon(p, ui.StateOf(ui.ApprovalStates, a.State).Icon).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -115,7 +115,7 @@ func Proposals(p *ui.Page, all []console.Approval) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.ApprovalStates, a.State)).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.ApprovalStates, a.State)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -73,7 +73,7 @@ func wouldText(p *ui.Page, f *callback.Finding) string {
 	case f.Would.To == order.Paid:
 		return p.T(tWouldPay, f.Would.Order.OrderNo, ui.Amount(f.Content.Amount, f.Content.Currency)+" "+f.Content.Currency)
 	case f.Would.To != "":
-		return p.T(tWouldMove, f.Would.Order.OrderNo, p.T(ui.Look(ui.OrderStates, f.Would.To).Label))
+		return p.T(tWouldMove, f.Would.Order.OrderNo, p.T(ui.StateOf(ui.OrderStates, f.Would.To).Label))
 	}
 	return p.T(tWouldRecord)
 }

@@ -95,7 +95,7 @@ func supplierBreaker(p *ui.Page, s console.SupplierHealth) templ.Component {
 			templ_7745c5c3_Var4 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.BreakerStates, breakerState(s.Breaker))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.BreakerStates, breakerState(s.Breaker))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -212,7 +212,7 @@ func (d Finds) orderHits(p *ui.Page) (all []Hit) {
 		all = append(all, Hit{
 			Path: string(link.Order(o.OrderNo)), Icon: "receipt-text", Label: o.OrderNo,
 			Detail: o.Merchant + " · " + ui.Amount(o.Amount, o.Currency) + " " + o.Currency + " · " +
-				p.T(ui.Look(ui.OrderStates, string(o.Status)).Label),
+				p.T(ui.StateOf(ui.OrderStates, string(o.Status)).Label),
 		})
 	}
 	return append(all, d.amountHits(p)...)

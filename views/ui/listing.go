@@ -112,7 +112,7 @@ var shared = map[string]Field{
 
 // States is a field of states.
 func States(states map[string]State) Field {
-	return Field{Label: text.State, Value: func(code string) text.Text { return Look(states, code).Label }}
+	return Field{Label: text.State, Value: func(code string) text.Text { return StateOf(states, code).Label }}
 }
 
 // As is the list with its texts.

@@ -30,8 +30,8 @@ type State struct {
 // unknownState is the appearance of a code that this version does not know.
 func unknownState(code string) State { return State{"idle", "clock", text.Text{ZH: code, EN: code}} }
 
-// Look is the appearance of a code; one that this version does not know is shown as it is.
-func Look[C ~string](states map[string]State, code C) State {
+// StateOf returns the appearance of a code; one that this version does not know is shown as it is.
+func StateOf[C ~string](states map[string]State, code C) State {
 	if s, ok := states[string(code)]; ok {
 		return s
 	}
@@ -68,7 +68,7 @@ var BreakerStates = map[string]State{
 
 // BreakerBecame is the state that a breaker changed to.
 func BreakerBecame(to breaker.State) State {
-	s := Look(BreakerStates, string(to))
+	s := StateOf(BreakerStates, string(to))
 	if to == breaker.Closed {
 		s.Label = text.Text{ZH: "已恢复", EN: "Closed"}
 	}
@@ -238,7 +238,7 @@ func OutcomeState(outcome string) State {
 	if w, ok := ExceptionKinds[outcome]; ok {
 		return State{"warn", "triangle-alert", w}
 	}
-	return Look(outcomes, outcome)
+	return StateOf(outcomes, outcome)
 }
 
 var causes = map[order.Cause]text.Text{
@@ -296,7 +296,7 @@ func ExceptionStateText(state string) text.Text {
 	case console.Unsettled:
 		return text.Unsettled
 	}
-	return Look(ExceptionStates, state).Label
+	return StateOf(ExceptionStates, state).Label
 }
 
 // AlertStates are the states of alerts.

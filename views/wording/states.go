@@ -75,9 +75,9 @@ func AttemptState(a notify.Attempt) ui.State {
 // DeliveryState is the state of a notification, also of a parked one.
 func DeliveryState(status notify.Status, parked bool) ui.State {
 	if parked {
-		return ui.Look(ui.NotifyStates, "parked")
+		return ui.StateOf(ui.NotifyStates, "parked")
 	}
-	return ui.Look(ui.DeliveryStates, string(status))
+	return ui.StateOf(ui.DeliveryStates, string(status))
 }
 
 var BatchStates = map[string]ui.State{

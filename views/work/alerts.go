@@ -39,7 +39,7 @@ var AlertTexts = ui.ListTexts{
 // AlertColumns are those of the list of alerts.
 var AlertColumns = []ui.Column[alert.Alert]{
 	ui.TimeCol("opened", text.Time, func(a alert.Alert) *int64 { return &a.OpenedAt }),
-	ui.StateCol("state", text.State, func(a alert.Alert) ui.State { return ui.Look(ui.AlertStates, a.State) }),
+	ui.StateCol("state", text.State, func(a alert.Alert) ui.State { return ui.StateOf(ui.AlertStates, a.State) }),
 	ui.WordCol("rule", text.Rule, func(p *ui.Page, a alert.Alert) string { return alert.Title(a.Rule, p.Language) }).As("nowrap strong"),
 	ui.WordCol("subject", text.SubjectWord, func(p *ui.Page, a alert.Alert) string { return wording.AlertSubject(p, a.Subject) }).
 		InFiles(tExportAbout).

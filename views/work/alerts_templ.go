@@ -444,7 +444,7 @@ func messageList(p *ui.Page, v AlertsData) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = ui.StateCell(p, ui.Look(wording.MessageStates, m.Status)).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ui.StateCell(p, ui.StateOf(wording.MessageStates, m.Status)).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

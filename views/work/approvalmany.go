@@ -97,7 +97,7 @@ func (d ManyData) table(p *ui.Page, rows []console.Approval) ui.List {
 func (d ManyData) result(a *console.Approval) ui.State {
 	o := d.Obstacles[a.ID]
 	if o == "" || a.IsApproved() {
-		return ui.Look(ui.ApprovalStates, a.State)
+		return ui.StateOf(ui.ApprovalStates, a.State)
 	}
 	return ui.State{Kind: "warn", Icon: "ban", Label: obstacleTexts[o]}
 }

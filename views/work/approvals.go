@@ -59,7 +59,7 @@ var ApprovalColumns = []ui.Column[approvalRow]{
 	ui.TextCol("hash", text.ContentHash, func(a approvalRow) string { return a.Hash }).ExportOnly(),
 }
 
-var approvalState = ui.StateCol("state", text.State, func(a approvalRow) ui.State { return ui.Look(ui.ApprovalStates, a.State) })
+var approvalState = ui.StateCol("state", text.State, func(a approvalRow) ui.State { return ui.StateOf(ui.ApprovalStates, a.State) })
 
 // cells are the rows, with what the reader may decide.
 func (d ApprovalsData) cells(p *ui.Page, rows []approvalRow) [][]ui.Cell {
@@ -126,7 +126,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/approvals", Label: text.Approvals}, Saved: a.Saved,
 		Notices: []templ.Component{ui.If(a.Refused != (text.Text{}), ui.Notice(p, "bad", p.T(a.Refused)))},
-		Title:   p.T(wording.Action(a.Action)), State: ui.Look(ui.ApprovalStates, a.State), Tag: ui.If(a.SinglePerson, singlePerson(p)),
+		Title:   p.T(wording.Action(a.Action)), State: ui.StateOf(ui.ApprovalStates, a.State), Tag: ui.If(a.SinglePerson, singlePerson(p)),
 		About: []ui.Fact{ui.IDFact(text.Text{}, a.No(), "").Whole(), ui.TimeFact(text.Text{}, &a.MadeAt)},
 		Says:  approvalSentence(p, a.Approval), Next: a.next(p), Until: &a.ExpiresAt,
 		Main: slices.Concat(

@@ -36,7 +36,7 @@ var BatchColumns = []ui.Column[batch.Batch]{
 	ui.TimeCol("made", text.Time, func(b batch.Batch) *int64 { return &b.MadeAt }).InFiles(text.Created).
 		To(func(b batch.Batch) string { return string(batchLink(&b, "")) }),
 	ui.WordCol("action", text.Action, func(p *ui.Page, b batch.Batch) string { return actionTitle(p, &b) }).As("nowrap strong"),
-	ui.StateCol("state", text.State, func(b batch.Batch) ui.State { return ui.Look(wording.BatchStates, b.State) }),
+	ui.StateCol("state", text.State, func(b batch.Batch) ui.State { return ui.StateOf(wording.BatchStates, b.State) }),
 	ui.CountCol("rows", tBatchFound, func(b batch.Batch) int64 { return b.Rows }).ExportOnly(),
 	ui.CountCol("to_do", tBatchToDo, func(b batch.Batch) int64 { return b.ToDo }).ExportOnly(),
 	ui.Col("ended", tBatchProgress, ui.CountKind, func(_ *ui.Page, b batch.Batch) ui.Cell {
@@ -160,7 +160,7 @@ func rowStateText(p *ui.Page, state string) string {
 	if state == "" {
 		return p.T(text.All)
 	}
-	return p.T(ui.Look(batchRowStates, batch.RowState(state)).Label)
+	return p.T(ui.StateOf(batchRowStates, batch.RowState(state)).Label)
 }
 
 // end is what happened to a row: what came of it by now, what it waits for, or why it was left alone.
@@ -168,13 +168,13 @@ func (d BatchData) end(r batch.Row) ui.State {
 	planned, result := r.State == batch.RowWaiting && !d.Progress.begun(), d.RowResults[r.ObjectID]
 	switch {
 	case r.Cause == batch.MerchantBreaker && (planned || r.State == batch.RowDone && result == notify.ResultWaiting):
-		return ui.Look(batchEnds, string(act.Waits))
+		return ui.StateOf(batchEnds, string(act.Waits))
 	case planned, r.State == batch.RowSkipped:
-		return ui.Look(batchEnds, r.Outcome)
+		return ui.StateOf(batchEnds, r.Outcome)
 	case r.State == batch.RowDone && result != "":
-		return ui.Look(batchEnds, result)
+		return ui.StateOf(batchEnds, result)
 	}
-	return ui.Look(batchRowStates, r.State)
+	return ui.StateOf(batchRowStates, r.State)
 }
 
 // cause is why a row ended so; a breaker is none any more once the merchant was notified, or refused.
@@ -232,9 +232,9 @@ var BatchRowColumns = []ui.Column[batchRow]{
 	ui.CountCol("number", tBatchNumber, func(r batchRow) int64 { return r.Number }),
 	ui.IDCol("no", text.Order, func(r batchRow) (string, string) { return r.OrderNo, string(link.Order(r.OrderNo)) }).InFiles(text.OrderNo),
 	ui.TextCol("object", text.BatchRow, func(r batchRow) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }).ExportOnly(),
-	ui.StateCol("state", text.State, func(r batchRow) ui.State { return ui.Look(batchRowStates, r.State) }).ExportOnly(),
+	ui.StateCol("state", text.State, func(r batchRow) ui.State { return ui.StateOf(batchRowStates, r.State) }).ExportOnly(),
 	ui.Col("outcome", text.Outcome, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
-		return ui.Cell{Text: r.Outcome, Show: p.T(ui.Look(batchEnds, r.Outcome).Label)}
+		return ui.Cell{Text: r.Outcome, Show: p.T(ui.StateOf(batchEnds, r.Outcome).Label)}
 	}).As("whole"),
 	ui.Col("cause", text.Cause, ui.TextKind, func(p *ui.Page, r batchRow) ui.Cell {
 		return ui.Cell{Text: r.Cause, Show: causeText(p, r.Cause)}

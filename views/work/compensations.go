@@ -35,7 +35,7 @@ var CompensationColumns = []ui.Column[compensationRow]{
 		To(func(x compensationRow) string { return string(link.Compensation(x.ID)) }),
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, x compensationRow) string { return p.T(wording.CompensationKind(x.Kind)) }).
 		As("nowrap strong"),
-	ui.StateCol("state", text.State, func(x compensationRow) ui.State { return ui.Look(ui.CompensationStates, x.State) }),
+	ui.StateCol("state", text.State, func(x compensationRow) ui.State { return ui.StateOf(ui.CompensationStates, x.State) }),
 	ui.WordCol("cause", text.CompensationCause, func(p *ui.Page, x compensationRow) string {
 		return p.T(wording.CompensationClass(string(x.Cause)))
 	}).As("whole"),
@@ -83,7 +83,7 @@ func CompensationPage(p *ui.Page, x CompensationData) templ.Component {
 	path := string(link.Compensation(x.ID))
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/compensations", Label: text.Compensations}, Saved: x.Saved,
-		Title: p.T(wording.CompensationKind(x.Kind)), State: ui.Look(ui.CompensationStates, x.State),
+		Title: p.T(wording.CompensationKind(x.Kind)), State: ui.StateOf(ui.CompensationStates, x.State),
 		About: []ui.Fact{ui.TimeFact(text.Text{}, &x.OpenedAt)},
 		Main: []templ.Component{
 			ui.Facts(

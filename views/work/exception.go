@@ -40,7 +40,7 @@ func ExceptionPage(p *ui.Page, x ExceptionData) templ.Component {
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/exceptions", Label: text.Exceptions}, Saved: x.Saved,
 		Notices: []templ.Component{panel.UnmaskNotice(p, x.Unmask)},
-		Title:   p.T(ui.KindText(x.Kind)), State: ui.Look(ui.ExceptionStates, x.State),
+		Title:   p.T(ui.KindText(x.Kind)), State: ui.StateOf(ui.ExceptionStates, x.State),
 		About: []ui.Fact{
 			ui.TimeFact(text.Text{}, &x.OpenedAt), ui.BodyFact(text.Text{}, ui.Away(p, x.OpenedAt)),
 			ui.TextFact(text.Text{}, "", p.T(tSeenN, ui.Count(x.Seen))),

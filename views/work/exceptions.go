@@ -28,7 +28,7 @@ var ExceptionColumns = []ui.Column[exceptionRow]{
 	ui.TimeCol("opened", text.Time, func(x exceptionRow) *int64 { return &x.OpenedAt }),
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, x exceptionRow) string { return p.T(ui.KindText(x.Kind)) }).As("nowrap strong").
 		To(func(x exceptionRow) string { return string(link.Exception(x.ID)) }),
-	ui.StateCol("state", text.State, func(x exceptionRow) ui.State { return ui.Look(ui.ExceptionStates, x.State) }).As("").
+	ui.StateCol("state", text.State, func(x exceptionRow) ui.State { return ui.StateOf(ui.ExceptionStates, x.State) }).As("").
 		With(exceptionState),
 	ui.TextCol("assignee", text.Assignee, func(x exceptionRow) string { return x.Assignee }).ExportOnly(),
 	ui.IDCol("no", text.Order, func(x exceptionRow) (string, string) { return x.OrderNo, string(link.ExceptionCause(x)) }),

@@ -91,7 +91,7 @@ type sweepRun = *sweep.Sweep
 var SweepColumns = []ui.Column[sweepRun]{
 	ui.TimeCol("began", text.Started, func(w sweepRun) *int64 { return &w.BeganAt }),
 	ui.TimeCol("ended", tEnded, func(w sweepRun) *int64 { return w.EndedAt }).ExportOnly(),
-	ui.StateCol("state", text.State, func(w sweepRun) ui.State { return ui.Look(ui.SweepStates, w.State) }),
+	ui.StateCol("state", text.State, func(w sweepRun) ui.State { return ui.StateOf(ui.SweepStates, w.State) }),
 	ui.WordCol("by", tSweepBy, func(p *ui.Page, w sweepRun) string { return wording.Actor(p, w.By) }).As("wrap").With(sweepBy),
 	ui.TextCol("reason", text.Reason, func(w sweepRun) string { return w.Reason }).ExportOnly(),
 	ui.CountCol("looked_at", tSweepLooked, func(w sweepRun) int64 { return w.LookedAt }),

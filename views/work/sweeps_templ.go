@@ -280,7 +280,7 @@ func sweepCalendar(p *ui.Page, d SweepsData) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						if night.Sweep != nil {
-							templ_7745c5c3_Err = ui.Pill(p, ui.Look(ui.SweepStates, string(night.Sweep.State))).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.SweepStates, string(night.Sweep.State))).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
