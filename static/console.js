@@ -196,8 +196,10 @@ const picked = form => {
   $("[data-picked]", form).hidden = !n;
   $("[data-n]", form).textContent = n;
   const sums = {};
-  for (const b of boxes) if (b.checked && b.dataset.money) {
-    const [minor, currency] = b.dataset.money.split(" ");
+  for (const b of boxes) {
+    const money = b.checked && $("data.money", b.closest("tr"));
+    if (!money) continue;
+    const [minor, currency] = money.value.split(" ");
     sums[currency] = (sums[currency] ?? 0n) + BigInt(minor);
   }
   for (const at of $$("[data-sum]", form)) {

@@ -323,7 +323,7 @@ func notificationType(p *ui.Page, d deliveryRow) templ.Component {
 
 func notificationPicks(rows []deliveryRow) (all []panel.Pick) {
 	for _, d := range rows {
-		all = append(all, panel.Pick{Value: strconv.FormatInt(d.ID, 10), Name: d.PublicID, Minor: d.Amount, Currency: d.Currency})
+		all = append(all, panel.Pick{Value: strconv.FormatInt(d.ID, 10), Name: d.PublicID, Currency: d.Currency})
 	}
 	return all
 }

@@ -8,12 +8,8 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Pick is a row that can be picked, with its money; Value "" = it cannot be, Currency "" = it has none.
-type Pick struct {
-	Value, Name string
-	Minor       int64
-	Currency    string
-}
+// Pick is a row that can be picked; Value "" = it cannot be. Currency is that of its money.
+type Pick struct{ Value, Name, Currency string }
 
 // Boxes are the boxes of rows.
 func Boxes(p *ui.Page, rows []Pick) []templ.Component {

@@ -82,7 +82,7 @@ func (d ApprovalsData) picks(rows []approvalRow) []panel.Pick {
 	all := make([]panel.Pick, len(rows))
 	for i, a := range rows {
 		if d.picked(a) {
-			all[i] = panel.Pick{Value: a.No(), Name: a.No(), Minor: a.Amount, Currency: a.Currency}
+			all[i] = panel.Pick{Value: a.No(), Name: a.No(), Currency: a.Currency}
 		}
 	}
 	return all

@@ -43,7 +43,7 @@ func exceptionPicks(rows []exceptionRow) []panel.Pick {
 	for i, x := range rows {
 		if runsAgain(x) {
 			id := console.ExceptionID(x.ID)
-			all[i] = panel.Pick{Value: id, Name: id, Minor: x.Amount, Currency: x.Currency}
+			all[i] = panel.Pick{Value: id, Name: id, Currency: x.Currency}
 		}
 	}
 	return all
