@@ -81,6 +81,7 @@ type commands struct {
 	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds with their real APIs; prints their declaration for apply."`
 	Bench      benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
 	Health     healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
+	Doctor     doctorCmd         `cmd:"" help:"Check settings, keys, database, Redis, clocks, disk and reachability; exit 1 if something is wrong."`
 	About      versionCmd        `cmd:"" name:"version" help:"Print version, commit, its date, and Go version."`
 }
 

@@ -3,7 +3,9 @@ package merchant
 
 import (
 	"encoding/json"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -169,6 +171,9 @@ func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
 	}
 	return b
 }
+
+// All returns all merchants and subscribers, in no order.
+func (b *Directory) All() []*Merchant { return slices.Collect(maps.Values(b.byID)) }
 
 // Subscribers returns the enabled subscribers to a merchant's events of a type. A subscriber
 // whose row cannot be read is included, and is checked again (Subscribes) once it can be.
