@@ -281,7 +281,11 @@ var (
 	inlineCode = regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script>|javascript:|hx-on`)
 	keyLeak    = regexp.MustCompile(`\bt[A-Z][a-z]+[A-Z]|%!|\bmsg\.`)
 	han        = regexp.MustCompile(`\p{Han}`)
+	random     = regexp.MustCompile(`[\w-]{24,}`) // cursors, keys of forms and other random texts, which may look like anything
 )
+
+// leakedKey returns the name of a text, or of a verb, that stands in a page in its place; "" = none does.
+func leakedKey(page string) string { return keyLeak.FindString(random.ReplaceAllString(page, "")) }
 
 func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 	t.Parallel()
@@ -303,7 +307,7 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 			if found := inlineCode.FindString(text); found != "" {
 				t.Errorf("%s in %s contains %q, which the policy forbids", p.path, lang, found)
 			}
-			if found := keyLeak.FindString(text); found != "" {
+			if found := leakedKey(text); found != "" {
 				at := strings.Index(text, found)
 				t.Errorf("%s in %s shows %q: %q", p.path, lang, found, text[max(0, at-80):min(len(text), at+80)])
 			}

@@ -96,7 +96,7 @@ func TestPanelsComeAloneToScriptsAndAsAPageToPeople(t *testing.T) {
 			if got.Status != http.StatusOK || !strings.Contains(got.Body, `id="`+topic.Name+`"`) || strings.Contains(got.Body, "<html") {
 				t.Errorf("%s: %d %q", topic.Name, got.Status, got.Body)
 			}
-			if found := inlineCode.FindString(got.Body) + keyLeak.FindString(got.Body); found != "" {
+			if found := inlineCode.FindString(got.Body) + leakedKey(got.Body); found != "" {
 				t.Errorf("%s in %s contains %q", topic.Name, lang, found)
 			}
 			if lang == "en" && han.MatchString(got.Body) {
