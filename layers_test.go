@@ -21,7 +21,7 @@ var districts = []string{"views/orders", "views/partners", "views/funds", "views
 // layers are the allowed imports: a package imports only packages of lines above its own, or of
 // its own line (the compiler refuses circles). "x/*" = the folders below x.
 var layers = [][]string{
-	{"migrations", "static", "docs", "internal/base/*", "internal/base/db/bulk"},
+	{"migrations", "static", "docs", "client", "internal/base/*", "internal/base/db/bulk"},
 	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator", "internal/forecast"},
 	{
 		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/ledger/fact",
