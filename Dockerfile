@@ -7,14 +7,16 @@ FROM ${GO_IMAGE} AS build
 ARG GOPROXY
 ARG GOSUMDB
 ARG VERSION=dev
-# For `backstop version`: git rev-parse HEAD, since the repository is not copied.
+# For `backstop version`, since the repository is not copied: git rev-parse HEAD, and its date
+# (git show -s --format=%cI).
 ARG COMMIT
+ARG DATE
 WORKDIR /src
 # The modules are a separate layer, so that a change of code does not download them again.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN ./.ci/build /backstop "-X main.version=${VERSION} -X main.commit=${COMMIT}"
+RUN ./.ci/build /backstop "-X main.version=${VERSION} -X main.commit=${COMMIT} -X main.date=${DATE}"
 
 FROM ${BASE_IMAGE}
 # redis-server is the embedded queue; ca-certificates is for https. /data-demo
