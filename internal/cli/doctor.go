@@ -129,12 +129,7 @@ func (x *checkup) server(c config.Config) {
 	if err != nil {
 		return
 	}
-	client := &http.Client{Timeout: healthTime}
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodGet, base+"/readyz", nil)
-	if err != nil {
-		return
-	}
-	resp, err := client.Do(req)
+	resp, err := readiness(x.ctx, base)
 	if err != nil {
 		x.wrong("server", "%s is taken by another program, which does not answer: stop it, or set BACKSTOP_LISTEN", c.Listen)
 		return

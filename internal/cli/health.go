@@ -40,20 +40,9 @@ func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	resp, err := readiness(ctx, url)
 	if err != nil {
-		return fmt.Errorf("%w: --url: %w", app.ErrUsage, err)
-	}
-	// Without proxy and redirects.
-	client := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("no server answers: %w", err)
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -61,6 +50,24 @@ func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	fmt.Fprintln(std.out, summary(resp))
 	return nil
+}
+
+// readiness requests /readyz of a server, without proxy and redirects. The caller closes the body.
+func readiness(ctx context.Context, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --url: %w", app.ErrUsage, err)
+	}
+	client := &http.Client{
+		Timeout:       healthTime,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no server answers: %w", err)
+	}
+	return resp, nil
 }
 
 // summary returns the status, the failed checks and the warnings in one line.
