@@ -90,14 +90,8 @@ func (r *restoreCmd) Run(ctx context.Context, g *globals, std streams) (err erro
 		return fmt.Errorf("%s was not restored: %w", r.File, err)
 	}
 	kept := filepath.Join(c.Data, db.File+".before-restore-"+time.Now().UTC().Format("20060102T150405Z"))
-	moved, err := setAside(filepath.Join(c.Data, db.File), kept)
+	moved, err := replace(ctx, c.Data, filepath.Join(part, db.File), kept)
 	if err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(part, db.File), filepath.Join(c.Data, db.File)); err != nil {
-		return err
-	}
-	if err := db.Sync(filepath.Join(c.Data, db.File), c.Data); err != nil {
 		return err
 	}
 	fmt.Fprintf(std.out, "restored %s.", r.File)
@@ -142,6 +136,39 @@ func printBooks(std streams, report verify.Report) error {
 	}
 	fmt.Fprintf(std.out, "Its books are right: %d rows examined.\n", report.Examined())
 	return nil
+}
+
+// replace puts a file into the place of the database, and keeps that one; false = there was none. Where
+// that one can be opened, there is a whole database at each moment, so that a server that starts after a
+// crash finds one.
+func replace(ctx context.Context, dir, from, kept string) (had bool, err error) {
+	to := filepath.Join(dir, db.File)
+	if err := db.Sync(from); err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(to); err == nil {
+		if old, err := db.Open(ctx, db.Options{Dir: dir, Pool: 1}); err != nil { // it is broken
+			had, err = setAside(to, kept)
+			if err != nil {
+				return had, err
+			}
+		} else {
+			if err := old.Close(); err != nil { // the last connection moves the log into the database
+				return false, err
+			}
+			if _, err := os.Stat(to + "-wal"); err == nil {
+				return false, errors.New("another command works on the database: wait until it has ended")
+			}
+			if err := os.Link(to, kept); err != nil {
+				return false, fmt.Errorf("keep the database: %w", err)
+			}
+			had = true
+		}
+	}
+	if err := os.Rename(from, to); err != nil {
+		return had, err
+	}
+	return had, db.Sync(dir)
 }
 
 // setAside renames a database with what SQLite keeps beside it; false = there was none.

@@ -10,6 +10,58 @@ import (
 	"backstop/internal/base/db"
 )
 
+// A restore replaces a database in use by nobody else, and keeps it, broken or not.
+func TestARestoreKeepsWhatItReplaces(t *testing.T) {
+	folder := install(t)
+	file := filepath.Join(t.TempDir(), "a.db")
+	if code, out, stderr := backstop(t.Context(), "backup", file); code != exitDone {
+		t.Fatalf("exit %d, %q, %q", code, out, stderr)
+	}
+	other, err := db.Open(t.Context(), db.Options{Dir: folder, Pool: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.NewRaw("CREATE TABLE newer (id BIGINT)").Exec(t.Context()); err != nil { // as a command at work
+		t.Fatal(err)
+	}
+	if code, _, stderr := backstop(t.Context(), "restore", file); code != exitFailed || !strings.Contains(stderr, "another command works") {
+		t.Errorf("beside a command: exit %d, %q", code, stderr)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kept := func(want int) []string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(folder, db.File+".before-restore-*"))
+		if err != nil || len(found) != want {
+			t.Fatalf("%d databases were kept, want %d: %v", len(found), want, err)
+		}
+		return found
+	}
+	if code, out, stderr := backstop(t.Context(), "restore", file); code != exitDone || !strings.Contains(out, "is now "+kept(1)[0]) {
+		t.Errorf("exit %d, %q, %q", code, out, stderr)
+	}
+	if text, err := os.ReadFile(kept(1)[0]); err != nil || !strings.Contains(string(text), "CREATE TABLE newer") {
+		t.Errorf("what was replaced is not what was kept: %v", err)
+	}
+	if err := os.Remove(kept(1)[0]); err != nil { // the next one may have its name: it is of the same second
+		t.Fatal(err)
+	}
+	broken := strings.Repeat("no database ", 400)
+	if err := os.WriteFile(filepath.Join(folder, db.File), []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, stderr := backstop(t.Context(), "restore", file); code != exitDone {
+		t.Errorf("over a broken one: exit %d, %q, %q", code, out, stderr)
+	}
+	if text, err := os.ReadFile(kept(1)[0]); err != nil || string(text) != broken {
+		t.Errorf("the broken one was not kept: %v", err)
+	}
+	if code, out, stderr := backstop(t.Context(), "migrate", "status"); code != exitDone {
+		t.Errorf("afterwards: exit %d, %q, %q", code, out, stderr)
+	}
+}
+
 func TestABackupThatCannotBeMadeLeavesNothing(t *testing.T) {
 	folder := install(t)
 	place := t.TempDir()

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// BackUp writes the SQLite database of a folder into a file that does not exist yet, as it is at one moment, while a server
-// writes to it. Nothing is left of a file that could not be completed.
-func BackUp(ctx context.Context, dir, to string) (err error) {
+// BackUp writes the SQLite database of a folder into a new file, as it is at one moment, while a server
+// writes to it. A file that exists is refused; after any other error a part may be left.
+func BackUp(ctx context.Context, dir, to string) error {
 	// A connection of its own: those of DB attach no other file, which this statement does.
 	source := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.Join(dir, File)}).EscapedPath(), RawQuery: "mode=rw&_pragma=busy_timeout(10000)"}
 	from, err := sql.Open("sqlite", source.String())
@@ -19,11 +19,6 @@ func BackUp(ctx context.Context, dir, to string) (err error) {
 		return fmt.Errorf("open the database: %w", err)
 	}
 	defer from.Close()
-	defer func() {
-		if err != nil {
-			os.Remove(to)
-		}
-	}()
 	if _, err := from.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
 		return fmt.Errorf("copy the database to %s: %w", to, err)
 	}
