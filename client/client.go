@@ -32,7 +32,7 @@ const (
 type Client struct {
 	BaseURL   string // "https://pay.example.com"
 	APIKey    string
-	PayoutKey string       // for payouts alone; "" = they are not made here
+	PayoutKey string       // for payouts; "" = none are requested
 	HTTP      *http.Client // nil = one with a time limit of 30 s
 	Tries     int          // of one request; 0 = 4, 1 = no repeats
 	// Wait is how long before the first repeat, doubled for each further one; 0 = 500 ms. Retry-After goes

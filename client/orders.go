@@ -49,22 +49,22 @@ type Item struct {
 
 // CreateOrder creates an order, or returns the one that was created before with this number.
 func (c *Client) CreateOrder(ctx context.Context, o NewOrder) (*Order, error) {
-	return answer[Order](c.post, ctx, at("orders"), o)
+	return answer[Order](ctx, c.post, at("orders"), o)
 }
 
 // Order returns an order by its number.
 func (c *Client) Order(ctx context.Context, orderNo string) (*Order, error) {
-	return read[Order](c, ctx, at("orders", orderNo))
+	return read[Order](ctx, c, at("orders", orderNo))
 }
 
 // FindOrder returns an order by the merchant's number.
 func (c *Client) FindOrder(ctx context.Context, outTradeNo string) (*Order, error) {
-	return read[Order](c, ctx, at("orders")+"?out_trade_no="+url.QueryEscape(outTradeNo))
+	return read[Order](ctx, c, at("orders")+"?out_trade_no="+url.QueryEscape(outTradeNo))
 }
 
 // CancelOrder closes an order that is not paid. A payment that is under way may still win.
 func (c *Client) CancelOrder(ctx context.Context, orderNo string) (*Order, error) {
-	return answer[Order](c.post, ctx, at("orders", orderNo, "cancel"), nil)
+	return answer[Order](ctx, c.post, at("orders", orderNo, "cancel"), nil)
 }
 
 // Pay is how a buyer pays. Zero values are as the supplier does.
@@ -90,7 +90,7 @@ type Payment struct {
 
 // PayOrder starts a payment of an order.
 func (c *Client) PayOrder(ctx context.Context, orderNo string, p Pay) (*Payment, error) {
-	return answer[Payment](c.post, ctx, at("orders", orderNo, "pay"), p)
+	return answer[Payment](ctx, c.post, at("orders", orderNo, "pay"), p)
 }
 
 // Refund is a refund of a payment, in part or whole.
@@ -119,17 +119,17 @@ type NewRefund struct {
 
 // CreateRefund refunds a paid order.
 func (c *Client) CreateRefund(ctx context.Context, orderNo string, r NewRefund) (*Refund, error) {
-	return answer[Refund](c.post, ctx, at("orders", orderNo, "refunds"), r)
+	return answer[Refund](ctx, c.post, at("orders", orderNo, "refunds"), r)
 }
 
 // Refund returns a refund by its number.
 func (c *Client) Refund(ctx context.Context, refundNo string) (*Refund, error) {
-	return read[Refund](c, ctx, at("refunds", refundNo))
+	return read[Refund](ctx, c, at("refunds", refundNo))
 }
 
 // CancelRefund cancels a refund that was not sent to the supplier yet.
 func (c *Client) CancelRefund(ctx context.Context, refundNo string) (*Refund, error) {
-	return answer[Refund](c.post, ctx, at("refunds", refundNo, "cancel"), nil)
+	return answer[Refund](ctx, c.post, at("refunds", refundNo, "cancel"), nil)
 }
 
 // Balance is what a merchant has in one currency, in minor units.
@@ -145,14 +145,14 @@ type Balance struct {
 func (c *Client) Balances(ctx context.Context) ([]Balance, error) {
 	page, err := read[struct {
 		Items []Balance `json:"items"`
-	}](c, ctx, at("balance"))
+	}](ctx, c, at("balance"))
 	if err != nil {
 		return nil, err
 	}
 	return page.Items, nil
 }
 
-func read[T any](c *Client, ctx context.Context, path string) (*T, error) {
+func read[T any](ctx context.Context, c *Client, path string) (*T, error) {
 	var v T
 	if err := c.get(ctx, path, &v); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func read[T any](c *Client, ctx context.Context, path string) (*T, error) {
 	return &v, nil
 }
 
-func answer[T any](post func(context.Context, string, any, any) error, ctx context.Context, path string, body any) (*T, error) {
+func answer[T any](ctx context.Context, post func(context.Context, string, any, any) error, path string, body any) (*T, error) {
 	var v T
 	if err := post(ctx, path, body, &v); err != nil {
 		return nil, err

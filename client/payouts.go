@@ -45,22 +45,22 @@ type NewPayout struct {
 
 // CreatePayout requests a payout, with the payout key.
 func (c *Client) CreatePayout(ctx context.Context, p NewPayout) (*Payout, error) {
-	return answer[Payout](c.postPayout, ctx, at("payouts"), p)
+	return answer[Payout](ctx, c.postPayout, at("payouts"), p)
 }
 
 // Payout returns a payout by its number.
 func (c *Client) Payout(ctx context.Context, payoutNo string) (*Payout, error) {
-	return read[Payout](c, ctx, at("payouts", payoutNo))
+	return read[Payout](ctx, c, at("payouts", payoutNo))
 }
 
 // FindPayout returns a payout by the merchant's number.
 func (c *Client) FindPayout(ctx context.Context, outPayoutNo string) (*Payout, error) {
-	return read[Payout](c, ctx, at("payouts")+"?out_payout_no="+url.QueryEscape(outPayoutNo))
+	return read[Payout](ctx, c, at("payouts")+"?out_payout_no="+url.QueryEscape(outPayoutNo))
 }
 
 // CancelPayout cancels a payout that was not begun yet, with the payout key.
 func (c *Client) CancelPayout(ctx context.Context, payoutNo string) (*Payout, error) {
-	return answer[Payout](c.postPayout, ctx, at("payouts", payoutNo, "cancel"), nil)
+	return answer[Payout](ctx, c.postPayout, at("payouts", payoutNo, "cancel"), nil)
 }
 
 func (c *Client) postPayout(ctx context.Context, path string, body, into any) error {

@@ -142,7 +142,7 @@ type Outcome struct {
 	After func(context.Context) (any, error)
 	// Err is why the subject was left unchanged. The rest of a set goes on.
 	Err error
-	// SkipAudit acts concern nobody but the actor, and are not recorded in the audit.
+	// SkipAudit leaves the act out of the audit: it concerns the actor alone.
 	SkipAudit bool
 	// Repeated means that an earlier call with the same key did this.
 	Repeated bool
@@ -166,7 +166,7 @@ type Kind struct {
 	Scope      string            // required of a service token; "" = services may not do this
 	// OfMerchant acts are done by merchants' systems too, about what is theirs.
 	OfMerchant bool
-	// NoReason acts are easily undone and need no reason.
+	// NoReason lets the act do without a reason: it is easily undone.
 	NoReason bool
 	// Fresh acts ask operators who have a second factor for it, unless they gave it within the last
 	// 10 minutes.
