@@ -50,7 +50,7 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, partners.MerchantPage(s.Page(c), partners.MerchantData{
 		Merchant: m, FormKey: act.NewKey(), Did: did,
 		CanControl: s.Policy.Allows(role, access.ControlBreakers), CanPing: s.Policy.Allows(role, access.PingEndpoints),
-		CanEnable: s.Policy.Allows(role, access.ControlAddresses), CanRotate: s.Policy.Allows(role, access.RotateSecret),
+		CanEnable: s.Policy.Allows(role, access.ControlAddresses), CanRotate: s.Actor(c).Merchants != nil && s.Policy.Allows(role, access.RotateSecret),
 	}))
 }
 

@@ -58,6 +58,9 @@ func (x rotator) load(ctx context.Context, q bun.IDB, code string) (act.Subject,
 }
 
 func (x rotator) do(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (out act.Outcome, err error) {
+	if in.By.Merchants == nil { // an own role without a limit: no merchant is one's own
+		return out, act.ErrNotFound
+	}
 	env := x.env.settings()
 	if env.Keys, err = settings.UseKeysIn(ctx, tx, env.Keys); err != nil {
 		return out, err

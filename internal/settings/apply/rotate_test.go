@@ -59,6 +59,11 @@ func TestAMerchantRotatesItsSecretWithAnOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		person := act.Actor{Name: "operator:mei", ID: 7, Roles: access.Merchant, Merchants: []int64{m1.ID}}
+		unlimited := person
+		unlimited.Merchants = nil
+		if _, _, err := rotate(t, env, unlimited, ""); !errors.Is(err, act.ErrNotFound) {
+			t.Errorf("without a limit to merchants: %v", err)
+		}
 		third, _, err := rotate(t, env, person, "")
 		if now := load(t, env).ByCode("m1").Secrets; err != nil || len(now) != 2 || signed(now[0]) != third || signed(now[1]) != second {
 			t.Errorf("after the second rotation: %d secrets, %v", len(now), err)
