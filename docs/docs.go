@@ -1,17 +1,35 @@
 // Package docs embeds the chapters that the program shows.
 package docs
 
-import _ "embed"
+import (
+	"embed"
+	"fmt"
+)
 
-// Operations is the runbook.
-//
-//go:embed operations.md
-var Operations string
+//go:embed operations
+var operations embed.FS
 
-// OperationsZH is the runbook in Chinese; its chapters have the same anchors.
-//
-//go:embed operations.zh-CN.md
-var OperationsZH string
+// operationsPages are the pages of the operations manual, in the order in which it is read.
+var operationsPages = []string{
+	"run", "health", "alerts", "troubleshooting", "queues", "money", "settings", "storage", "upgrade", "keys", "operators", "decisions", "audit",
+}
+
+// Operations returns the pages of the operations manual. The Chinese ones have the same anchors.
+func Operations(language string) []string {
+	suffix := ".md"
+	if language == "zh" {
+		suffix = ".zh-CN.md"
+	}
+	pages := make([]string, len(operationsPages))
+	for i, name := range operationsPages {
+		page, err := operations.ReadFile("operations/" + name + suffix)
+		if err != nil {
+			panic(fmt.Sprintf("docs: %v", err)) // it is embedded
+		}
+		pages[i] = string(page)
+	}
+	return pages
+}
 
 // Errors is the page of the codes of errors.
 //

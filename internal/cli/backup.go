@@ -110,7 +110,7 @@ func (r *restoreCmd) Run(ctx context.Context, g *globals, std streams) (err erro
 func ofSQLite(g *globals) (config.Config, error) {
 	c, err := g.load()
 	if err == nil && c.DatabaseURL.IsSet() {
-		err = errors.New("the database is PostgreSQL: use pg_dump and pg_restore, or point-in-time recovery (docs/operations.md, Backup and restore)")
+		err = errors.New("the database is PostgreSQL: use pg_dump and pg_restore, or point-in-time recovery (docs/operations/storage.md, Backup and restore)")
 	}
 	return c, err
 }

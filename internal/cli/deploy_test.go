@@ -218,11 +218,12 @@ func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 	const drain, more = 5 * time.Second, 5 * time.Second
 	least := drain + defaults.ShutdownTimeout + more
 	for file, pattern := range map[string]string{
-		"compose.yaml":            `stop_grace_period: (\d+)s`,
-		"deploy/backstop.service": `TimeoutStopSec=(\d+)\n`,
-		"docs/operations.md":      `terminationGracePeriodSeconds: (\d+)`,
-		"README.md":               `--stop-timeout (\d+) `,
-		"README.zh-CN.md":         `--stop-timeout (\d+) `,
+		"compose.yaml":               `stop_grace_period: (\d+)s`,
+		"deploy/backstop.service":    `TimeoutStopSec=(\d+)\n`,
+		"docs/operations/run.md":     `terminationGracePeriodSeconds: (\d+)`,
+		"docs/operations/upgrade.md": `terminationGracePeriodSeconds: (\d+)`,
+		"README.md":                  `--stop-timeout (\d+) `,
+		"README.zh-CN.md":            `--stop-timeout (\d+) `,
 	} {
 		found := regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1)
 		if len(found) == 0 {
@@ -234,7 +235,7 @@ func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 			}
 		}
 	}
-	for file, text := range map[string]string{"compose.yaml": "BACKSTOP_DRAIN: 5s", "docs/operations.md": "`BACKSTOP_DRAIN=5s`"} {
+	for file, text := range map[string]string{"compose.yaml": "BACKSTOP_DRAIN: 5s", "docs/operations/run.md": "`BACKSTOP_DRAIN=5s`"} {
 		if !strings.Contains(read(t, file), text) {
 			t.Errorf("%s does not contain %s", file, text)
 		}
@@ -244,14 +245,14 @@ func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 // A stopped process still accepts connections: each load balancer's check waits a time between
 // what /readyz takes at most and 2 s.
 func TestDescribedChecksOfLoadBalancersHaveTimeouts(t *testing.T) {
-	page := read(t, "docs/operations.md")
+	page := read(t, "docs/operations/upgrade.md")
 	for language, pattern := range map[string]string{
 		"haproxy": `(?s)option httpchk GET /readyz\n.*timeout check (\S+)\n`,
 		"yaml":    `(?s)readinessProbe:\n\s+httpGet: \{path: /readyz, .*?timeoutSeconds: (\d+)\n`,
 	} {
 		m := regexp.MustCompile("(?s)```" + language + "\n(?:[^`]*)" + pattern).FindStringSubmatch(page)
 		if m == nil {
-			t.Errorf("docs/operations.md has no %s with %s", language, pattern)
+			t.Errorf("docs/operations/upgrade.md has no %s with %s", language, pattern)
 			continue
 		}
 		wait, err := time.ParseDuration(strings.TrimSuffix(m[1], "s") + "s")

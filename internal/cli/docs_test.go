@@ -18,7 +18,7 @@ var (
 
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	seen := 0
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/operations/*.md"} {
 		pages, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -52,17 +52,17 @@ func TestOperationsListsEveryMetric(t *testing.T) {
 		}
 	}
 	onPage := map[string]bool{}
-	for _, m := range tableRow.FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
+	for _, m := range tableRow.FindAllStringSubmatch(read(t, "docs/operations/health.md"), -1) {
 		onPage[m[1]] = true
 	}
 	for name := range inCode {
 		if !onPage[name] {
-			t.Errorf("docs/operations.md does not list %s", name)
+			t.Errorf("docs/operations/health.md does not list %s", name)
 		}
 	}
 	for name := range onPage {
 		if !inCode[name] {
-			t.Errorf("docs/operations.md lists %s, which is no more", name)
+			t.Errorf("docs/operations/health.md lists %s, which is no more", name)
 		}
 	}
 	if len(inCode) < 10 {
@@ -71,10 +71,10 @@ func TestOperationsListsEveryMetric(t *testing.T) {
 }
 
 func TestOperationsListsEveryRole(t *testing.T) {
-	page := read(t, "docs/operations.md")
+	page := read(t, "docs/operations/operators.md")
 	for _, role := range access.AllRoles {
 		if !strings.Contains(page, "\n| `"+role+"` | ") {
-			t.Errorf("docs/operations.md does not say what %s may do", role)
+			t.Errorf("docs/operations/operators.md does not say what %s may do", role)
 		}
 	}
 }

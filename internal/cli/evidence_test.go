@@ -93,19 +93,19 @@ func TestVerifyEvidenceReadsTheHeadOfTheAudit(t *testing.T) {
 	}
 }
 
-// The code in docs/operations.md computes the same hash.
+// The code in docs/operations/audit.md computes the same hash.
 func TestPythonReadsTheSameEvidence(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3 on PATH")
 	}
-	doc, err := os.ReadFile("docs/operations.md")
+	doc, err := os.ReadFile("docs/operations/audit.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	code := regexp.MustCompile("(?s)```python\n(import base64, hashlib.*?)```").FindSubmatch(doc)
 	if code == nil {
-		t.Fatal("docs/operations.md does not say how to check a file in Python")
+		t.Fatal("docs/operations/audit.md does not say how to check a file in Python")
 	}
 	// The signature library is not installed everywhere; the hash shows what it would get.
 	text := regexp.MustCompile(`(?m)^(from cryptography|Ed25519PublicKey).*$`).ReplaceAllString(string(code[1]), "")

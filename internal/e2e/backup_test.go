@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// TestABackupIsRestoredAsThePageSays rehearses what docs/operations.md says, by its commands: a backup
+// TestABackupIsRestoredAsThePageSays rehearses what docs/operations/storage.md says, by its commands: a backup
 // beside a server at work, more traffic, and the restore where that server was killed, not stopped.
 func TestABackupIsRestoredAsThePageSays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/operations/storage.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,12 +20,12 @@ import (
 	"backstop/internal/base/waittest"
 )
 
-// TestNodesRestartOneAfterTheOtherBehindNginx does what docs/operations.md says, with its nginx
+// TestNodesRestartOneAfterTheOtherBehindNginx does what docs/operations/upgrade.md says, with its nginx
 // configuration and the wait between two nodes that it gives, and expects every callback to be
 // taken.
 func TestNodesRestartOneAfterTheOtherBehindNginx(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/operations/upgrade.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func find(t *testing.T, page []byte, pattern string) string {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindSubmatch(page)
 	if m == nil {
-		t.Fatalf("docs/operations.md has no %s", pattern)
+		t.Fatalf("docs/operations/upgrade.md has no %s", pattern)
 	}
 	return string(m[1])
 }

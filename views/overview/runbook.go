@@ -19,7 +19,14 @@ import (
 )
 
 // runbooks are the operations manual as HTML, by language; it is part of the program, so it is rendered once.
-var runbooks = map[string]string{"en": renderMarkdown(docs.Operations), "zh": renderMarkdown(docs.OperationsZH)}
+var runbooks = map[string]string{"en": renderManual("en"), "zh": renderManual("zh")}
+
+func renderManual(language string) (html string) {
+	for _, page := range docs.Operations(language) {
+		html += renderMarkdown(page)
+	}
+	return html
+}
 
 // asPages gives the parts of the runbook the form they have on other pages.
 var asPages = strings.NewReplacer(
@@ -42,14 +49,19 @@ func renderMarkdown(source string) string {
 	return codeBegins.ReplaceAllString(asPages.Replace(b.String()), `<pre class="code wrap" tabindex="0">`)
 }
 
-// ownLinks keeps only links within the manual: the console has no other document.
+// ownLinks keeps only links within the manual, whose pages are one page here: the console has no other document.
 type ownLinks struct{}
 
 func (ownLinks) Transform(doc *ast.Document, _ gtext.Reader, _ parser.Context) {
 	var others []*ast.Link
-	_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) { // never fails
-		if l, ok := n.(*ast.Link); ok && !bytes.HasPrefix(l.Destination, []byte("#")) {
-			others = append(others, l)
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // never fails
+		if l, ok := n.(*ast.Link); ok {
+			page, anchor, hasAnchor := bytes.Cut(l.Destination, []byte("#"))
+			if hasAnchor && !bytes.Contains(page, []byte("/")) { // the other pages are in other folders
+				l.Destination = append([]byte("#"), anchor...)
+			} else if entering {
+				others = append(others, l)
+			}
 		}
 		return ast.WalkContinue, nil
 	})

@@ -22,7 +22,7 @@ import (
 
 const referenceIntro = "# The apply file\n\n" +
 	"Generated from the code; change the tags in `internal/settings/objects.go` and run `go generate ./internal/settings/apply`. [apply.schema.json](apply.schema.json) is the same as a JSON schema for editors.\n\n" +
-	"`backstop apply FILE` creates or changes what a YAML file declares; `-` is standard input. [Applying a file](operations.md#applying-a-file) describes how entries and fields that a file leaves out are treated. `--dry-run` only prints what would change: the old and new value of each field, or, for a secret, whether it is set or changes. It exits with 3 if anything would change, with 0 if nothing would, and with 2 if the file is invalid.\n\n" +
+	"`backstop apply FILE` creates or changes what a YAML file declares; `-` is standard input. [Applying a file](operations/settings.md#applying-a-file) describes how entries and fields that a file leaves out are treated. `--dry-run` only prints what would change: the old and new value of each field, or, for a secret, whether it is set or changes. It exits with 3 if anything would change, with 0 if nothing would, and with 2 if the file is invalid.\n\n" +
 	"`backstop export` writes the stored settings as such a file. Each secret in it is a reference to a file, and its first lines list these files.\n\n" +
 	"Secrets, PEM and every value in a supplier's `config` may be `file:PATH`: the text of that file, without the line breaks at its end. A secret or key (except a private key in PEM or base64) with a blank, a line break or an invisible character, such as a no-break space or a byte order mark, is refused; headers and credentials may have blanks inside. A path is relative to the folder of the apply file, or to the working directory if the file is read from standard input. An apply file has at most 8 MiB and 10,000 entries; the file of a `file:PATH` has at most 64 KiB. Durations are written `300s`, `15m` or `1h30m`. A field without a default may be left out; the column *default* says what that means in a new entry.\n\n" +
 	"## A whole file\n\n```yaml\n"
@@ -66,7 +66,7 @@ func markdown(kinds supplier.Kinds) string {
 		}
 		if section.Word == "approval" {
 			fmt.Fprintf(&b,
-				"\nWith `apply: true`, changes of the following fields wait for a second person once there are orders; changes of `approval` always wait: %s. [Changes that wait](operations.md#changes-that-wait) describes how.\n", waitingText())
+				"\nWith `apply: true`, changes of the following fields wait for a second person once there are orders; changes of `approval` always wait: %s. [Changes that wait](operations/settings.md#changes-that-wait) describes how.\n", waitingText())
 			b.WriteString("\n### typed_above\n\n")
 			table(&b, reflect.TypeFor[settings.TypedAbove]())
 			b.WriteString("\n### second_above\n\n")

@@ -212,7 +212,7 @@ func fits(t interface{ Fatal(...any) }, text []byte) string {
 func TestTheSchemaTakesWhatApplyTakes(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"whole": whole, "kept": kept, "routed": routedFile}
-	for _, name := range []string{"apply.md", "routing.md", "suppliers.md", "operations.md"} {
+	for _, name := range []string{"apply.md", "routing.md", "suppliers.md", "operations/troubleshooting.md"} {
 		page, err := os.ReadFile("../../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
