@@ -147,3 +147,74 @@ func TestTheFunctionsForMerchantsTellGenuineFromForged(t *testing.T) {
 		})
 	}
 }
+
+// libraries run the code of docs/merchants.md that calls the libraries of Standard Webhooks: each has
+// the rest of a program, which ends with an error on a forgery, and how to see whether the library is
+// on this machine. The program's arguments are the secret and the three headers; the body is read from
+// standard input.
+var libraries = []struct {
+	language, file, around string
+	run, has               []string
+}{
+	{"go", "check_main.go", `
+func main() {
+	body, _ := io.ReadAll(os.Stdin)
+	h := http.Header{"Webhook-Id": {os.Args[2]}, "Webhook-Timestamp": {os.Args[3]}, "Webhook-Signature": {os.Args[4]}}
+	if err := Verify(os.Args[1], h, body); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+`, []string{"go", "run"}, []string{"go", "version"}},
+	{"python", "check.py", `
+import sys
+a = sys.argv
+verify(a[1], {"webhook-id": a[2], "webhook-timestamp": a[3], "webhook-signature": a[4]}, sys.stdin.buffer.read().decode())
+`, []string{"python3"}, []string{"python3", "-c", "import standardwebhooks"}},
+	{"javascript", "check.js", `
+const a = process.argv;
+verify(a[2], { "webhook-id": a[3], "webhook-timestamp": a[4], "webhook-signature": a[5] }, require("node:fs").readFileSync(0, "utf8"));
+`, []string{"node"}, []string{"node", "-e", `require("standardwebhooks")`}},
+}
+
+// TestTheLibrariesForMerchantsTellGenuineFromForged runs the libraries that are on this machine, with what
+// our own channel sends and with forgeries.
+func TestTheLibrariesForMerchantsTellGenuineFromForged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: other languages are not run")
+	}
+	const body = `{"id":"ntf_2ht0","type":"order.paid","data":{"subject":"茶 ☕"}}`
+	mine, other := []byte("0123456789abcdef0123456789abcdef"), []byte("another secret, 32 bytes long ..")
+	secret := "whsec_" + base64.StdEncoding.EncodeToString(mine)
+	rotated, forged := sent(t, body, other, mine), sent(t, body, other)
+	_, page, _ := strings.Cut(read(t, "docs/merchants.md"), "### With a library of Standard Webhooks\n")
+	for _, l := range libraries {
+		t.Run(l.language, func(t *testing.T) {
+			t.Parallel()
+			code := snippet(t, page, l.language, l.around)
+			if err := exec.CommandContext(t.Context(), l.has[0], l.has[1:]...).Run(); err != nil {
+				t.Skipf("the library for %s is not on this machine: it is not run", l.language)
+			}
+			file := filepath.Join(t.TempDir(), l.file)
+			if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			verifies := func(h http.Header, body string) bool {
+				args := append(l.run[1:len(l.run):len(l.run)], file, secret, h.Get("webhook-id"), h.Get("webhook-timestamp"),
+					h.Get("webhook-signature"))
+				cmd := exec.CommandContext(t.Context(), l.run[0], args...)
+				cmd.Stdin = strings.NewReader(body)
+				return cmd.Run() == nil
+			}
+			if !verifies(rotated, body) {
+				t.Error("a genuine notification is refused")
+			}
+			if verifies(forged, body) {
+				t.Error("another secret is accepted")
+			}
+			if verifies(rotated, strings.Replace(body, "paid", "void", 1)) {
+				t.Error("an altered body is accepted")
+			}
+		})
+	}
+}
