@@ -22,11 +22,11 @@ import (
 )
 
 // batchList is a list from which batches are made, with the object name of its rows and the
-// list's words for the fields of a BatchFilter.
+// list's names for the fields of a BatchFilter.
 type batchList struct {
 	spec   *list.Spec
 	object string
-	words  map[string]string
+	names  map[string]string
 }
 
 var batchLists = []batchList{
@@ -101,11 +101,11 @@ type BatchFilter struct {
 // terms are the filter's conditions besides the time.
 func (f *BatchFilter) terms() []list.Term {
 	return []list.Term{
-		{Word: "state", Value: f.State},
-		{Word: "merchant", Value: f.Merchant},
-		{Word: "supplier", Value: f.Supplier},
-		{Word: "cause", Value: f.Cause},
-		{Word: "kind", Value: f.Kind},
+		{Name: "state", Value: f.State},
+		{Name: "merchant", Value: f.Merchant},
+		{Name: "supplier", Value: f.Supplier},
+		{Name: "cause", Value: f.Cause},
+		{Name: "kind", Value: f.Kind},
 	}
 }
 
@@ -151,13 +151,13 @@ func (b *Reader) BatchRows(ctx context.Context, w BatchWish, applies func(action
 // batchFilter finds the rows of an object that a filter names.
 func (b *Reader) batchFilter(ctx context.Context, object string, f BatchFilter) (found BatchRows, err error) {
 	l := batchLists[slices.IndexFunc(batchLists, func(l batchList) bool { return l.object == object })]
-	q, span, err := f.query(l.spec, l.words)
+	q, span, err := f.query(l.spec, l.names)
 	if err != nil {
 		return found, err
 	}
 	values := url.Values{}
 	for _, t := range q.Terms {
-		values.Set(t.Word, t.Value)
+		values.Set(t.Name, t.Value)
 	}
 	found.Object, found.Address = object, strings.TrimSuffix("/"+l.spec.Name+"?"+values.Encode(), "?")
 	found.IDs, err = q.IDs(ctx, b.db, span, b.db.NewID(), batch.MaxRows)
@@ -165,14 +165,14 @@ func (b *Reader) batchFilter(ctx context.Context, object string, f BatchFilter) 
 }
 
 // query converts the filter to a query of a list.
-func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Query, s list.Slice, err error) {
+func (f *BatchFilter) query(spec *list.Spec, names map[string]string) (q list.Query, s list.Slice, err error) {
 	q = list.Query{Spec: spec, Scope: list.All()}
 	for _, t := range f.terms() {
-		name, value, word := t.Word, t.Value, words[t.Word]
+		name, value, field := t.Name, t.Value, names[t.Name]
 		if value == "" {
 			continue
 		}
-		known := slices.IndexFunc(spec.Fields, func(x list.Field) bool { return x.Name == word })
+		known := slices.IndexFunc(spec.Fields, func(x list.Field) bool { return x.Name == field })
 		if known < 0 {
 			return q, s, &act.FieldError{Field: "filter." + name, Problem: spec.Name + " cannot be filtered by this"}
 		}
@@ -182,7 +182,7 @@ func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Qu
 			}
 			return q, s, &act.FieldError{Field: "filter." + name, Problem: "use one of " + strings.Join(all, ", ")}
 		}
-		q = q.With(word, value)
+		q = q.With(field, value)
 	}
 	if s.From, err = momentOf("filter.from", f.From); err == nil {
 		s.To, err = momentOf("filter.to", f.To)

@@ -65,8 +65,8 @@ func among(condition string) func(context.Context, bun.IDB) (string, error) {
 var allOpen = among(openExceptions)
 
 // only reports whether a query has no other terms than those.
-func only(q list.Query, words ...string) bool {
-	return !slices.ContainsFunc(q.Terms, func(t list.Term) bool { return !slices.Contains(words, t.Word) })
+func only(q list.Query, names ...string) bool {
+	return !slices.ContainsFunc(q.Terms, func(t list.Term) bool { return !slices.Contains(names, t.Name) })
 }
 
 func matchKind(_ context.Context, in list.Lookup, kind string) (list.Match, error) {

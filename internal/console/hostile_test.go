@@ -32,7 +32,7 @@ func TestHostileTextsMatchNothing(t *testing.T) {
 		for _, spec := range list.Registered() {
 			for _, f := range spec.Fields {
 				for _, text := range dbtest.Hostile {
-					q := list.Query{Spec: spec, Scope: list.All(), Terms: []list.Term{{Word: f.Name, Value: text}}}
+					q := list.Query{Spec: spec, Scope: list.All(), Terms: []list.Term{{Name: f.Name, Value: text}}}
 					s := list.Slice{To: now + 3600_000_000, Totals: true}
 					ids, err := q.IDs(t.Context(), d, s, now, 10)
 					_, _, failed := q.Count(t.Context(), d, s, 10)

@@ -275,12 +275,12 @@ func TestATermThatMeansNothingIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := Parse(exceptions(0), All(), func(word string) string { return map[string]string{"amount": "x", "colour": "red"}[word] })
+	_, err := Parse(exceptions(0), All(), func(name string) string { return map[string]string{"amount": "x", "colour": "red"}[name] })
 	var wrong *invalid.FieldError
 	if !errors.As(err, &wrong) || wrong.Field != "amount" {
 		t.Errorf("an address: %v", err)
 	}
-	q, err := Parse(exceptions(0), All(), func(word string) string { return map[string]string{"state": "open", "colour": "red"}[word] })
+	q, err := Parse(exceptions(0), All(), func(name string) string { return map[string]string{"state": "open", "colour": "red"}[name] })
 	if err != nil || q.Get("state") != "open" || len(q.Terms) != 1 {
 		t.Errorf("an address: %+v, %v", q, err)
 	}

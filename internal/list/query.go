@@ -19,11 +19,11 @@ type Query struct {
 }
 
 // Term is one condition of a filter: a field and its value.
-type Term struct{ Word, Value string }
+type Term struct{ Name, Value string }
 
 // Parse makes a query from the values in a URL; "" = no filter. Errors: *invalid.FieldError, for
 // the first invalid field.
-func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) {
+func Parse(s *Spec, scope Scope, value func(name string) string) (Query, error) {
 	q := Query{Spec: s, Scope: scope}
 	for _, f := range s.Fields {
 		q = q.With(f.Name, value(f.Name))
@@ -32,17 +32,17 @@ func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) 
 }
 
 // With adds a filter by a field; the value "" adds none.
-func (q Query) With(word, value string) Query {
+func (q Query) With(name, value string) Query {
 	if value != "" {
-		q.Terms = append(slices.Clone(q.Terms), Term{word, value})
+		q.Terms = append(slices.Clone(q.Terms), Term{name, value})
 	}
 	return q
 }
 
 // Get returns the value that a field is filtered by; "" = none.
-func (q Query) Get(word string) string {
+func (q Query) Get(name string) string {
 	for _, t := range q.Terms {
-		if t.Word == word {
+		if t.Name == name {
 			return t.Value
 		}
 	}
@@ -52,12 +52,12 @@ func (q Query) Get(word string) string {
 // Check validates the terms. Errors: *invalid.FieldError.
 func (q Query) Check() error {
 	for _, t := range q.Terms {
-		f := q.Spec.field(t.Word)
+		f := q.Spec.field(t.Name)
 		if f == nil {
-			return &invalid.FieldError{Field: t.Word, Problem: q.Spec.Name + " cannot be filtered by this"}
+			return &invalid.FieldError{Field: t.Name, Problem: q.Spec.Name + " cannot be filtered by this"}
 		}
 		if problem := f.problem(t.Value); problem != "" {
-			return &invalid.FieldError{Field: t.Word, Problem: problem}
+			return &invalid.FieldError{Field: t.Name, Problem: problem}
 		}
 	}
 	return nil
@@ -129,7 +129,7 @@ func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 			if none {
 				break
 			}
-			m, err := t.match(ctx, in, q.Spec.field(t.Word))
+			m, err := t.match(ctx, in, q.Spec.field(t.Name))
 			if err != nil {
 				return nil, err
 			}

@@ -140,10 +140,10 @@ func (s Scope) In(q *bun.SelectQuery, column string) *bun.SelectQuery {
 // Of returns the Scope of the given merchants.
 func Of(merchants ...int64) Scope { return Scope{merchants: merchants} }
 
-// field returns the field with this word; nil = none.
-func (s *Spec) field(word string) *Field {
+// field returns the field with this name; nil = none.
+func (s *Spec) field(name string) *Field {
 	for i := range s.Fields {
-		if s.Fields[i].Name == word {
+		if s.Fields[i].Name == name {
 			return &s.Fields[i]
 		}
 	}
@@ -170,7 +170,7 @@ func (s *Spec) scanRows() int {
 	return scanRows
 }
 
-// Suggestions returns what a form suggests for the fields, by word.
+// Suggestions returns what a form suggests for the fields, by name.
 func (s *Spec) Suggestions(ctx context.Context, q bun.IDB) (map[string][]Choice, error) {
 	all := map[string][]Choice{}
 	for _, f := range s.Fields {

@@ -92,7 +92,7 @@ func isQuote(r rune) bool { return r == '"' || r == '“' || r == '”' }
 func Text(terms []Term) string {
 	var all []string
 	for _, t := range terms {
-		all = append(all, t.Word+":"+quote(t.Value))
+		all = append(all, t.Name+":"+quote(t.Value))
 	}
 	return strings.Join(all, " ")
 }
@@ -345,7 +345,7 @@ func (r Reading) ReadText(words []Word) (terms []Term, problems []Problem) {
 		switch {
 		case problem != nil:
 			problems = append(problems, *problem)
-		case slices.ContainsFunc(terms, func(o Term) bool { return o.Word == t.Word }):
+		case slices.ContainsFunc(terms, func(o Term) bool { return o.Name == t.Name }):
 			problems = append(problems, Problem{Word: w, Fault: Repeated})
 		default:
 			terms = append(terms, t)

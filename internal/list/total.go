@@ -83,7 +83,7 @@ func (q Query) Missing(ctx context.Context, d *db.DB) (*Term, error) {
 	for _, t := range q.Terms {
 		none := true
 		for i := range q.Spec.Sources {
-			m, err := t.match(ctx, Lookup{DB: d, Read: d.Lists, Source: &q.Spec.Sources[i], Query: q}, q.Spec.field(t.Word))
+			m, err := t.match(ctx, Lookup{DB: d, Read: d.Lists, Source: &q.Spec.Sources[i], Query: q}, q.Spec.field(t.Name))
 			if err != nil {
 				return nil, err
 			}

@@ -17,12 +17,12 @@ func (l List) text() string {
 	var terms []list.Term
 	for _, f := range l.Spec.Fields {
 		if value := l.get(f.Name); value != "" && !f.Hidden {
-			terms = append(terms, list.Term{Word: f.Name, Value: value})
+			terms = append(terms, list.Term{Name: f.Name, Value: value})
 		}
 	}
 	for _, name := range []string{"window", "from", "to"} {
 		if value := l.get(name); value != "" {
-			terms = append(terms, list.Term{Word: name, Value: value})
+			terms = append(terms, list.Term{Name: name, Value: value})
 		}
 	}
 	return list.Text(terms)

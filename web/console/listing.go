@@ -124,7 +124,7 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	if err == nil {
 		around.Views, err = s.viewBar(ctx, c, l)
 	}
-	other := func(t list.Term) bool { return t.Word != page.barsBy }
+	other := func(t list.Term) bool { return t.Name != page.barsBy }
 	if err == nil && page.bars != nil && !l.p.Limited && !slices.ContainsFunc(l.filter.Terms, other) {
 		around.Bars, err = page.bars(ctx, l.filter.Get(page.barsBy), l.span)
 	}
@@ -275,25 +275,25 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 const dropTime = 500 * time.Millisecond
 
 // droppable returns the filters of the address without which, each dropped alone, the list has rows.
-func (l *listing) droppable(ctx context.Context) (words []string, err error) {
+func (l *listing) droppable(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dropTime)
 	defer cancel()
 	for i, t := range l.filter.Terms {
-		if l.query.Values.Get(t.Word) == "" {
+		if l.query.Values.Get(t.Name) == "" {
 			continue // of the path
 		}
 		q := l.filter
 		q.Terms = slices.Delete(slices.Clone(q.Terms), i, i+1)
 		switch n, _, err := q.Count(ctx, l.s.DB, l.span, 1); {
 		case ctx.Err() != nil:
-			return words, nil
+			return names, nil
 		case err != nil:
 			return nil, err
 		case n > 0:
-			words = append(words, t.Word)
+			names = append(names, t.Name)
 		}
 	}
-	return words, nil
+	return names, nil
 }
 
 // cursorMAC is how many bytes of the MAC a cursor contains: 96 bits cannot be guessed, and URLs

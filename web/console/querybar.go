@@ -68,7 +68,7 @@ func sendText[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) er
 	if len(problems) == 0 {
 		values := l.linked()
 		for _, t := range append(terms, times...) {
-			values.Set(t.Word, t.Value)
+			values.Set(t.Name, t.Value)
 		}
 		l.query.Values = values
 		return c.Redirect(l.address(), http.StatusSeeOther)
@@ -123,17 +123,17 @@ func (l *listing) readText(reading list.Reading, words []list.Word) (terms, time
 		case name == "":
 			rest = append(rest, w)
 			continue
-		case slices.ContainsFunc(times, func(t list.Term) bool { return t.Word == name }):
+		case slices.ContainsFunc(times, func(t list.Term) bool { return t.Name == name }):
 			fault = list.Repeated
 		case name == windowParam && slices.ContainsFunc(ui.Windows, func(c ui.WindowChoice) bool { return c.Name == w.Value }):
-			times = append(times, list.Term{Word: name, Value: w.Value})
+			times = append(times, list.Term{Name: name, Value: w.Value})
 			continue
 		case name == windowParam:
 			fault = list.WrongValue
 		case !ok:
 			fault = list.WrongTime
 		default:
-			times = append(times, list.Term{Word: name, Value: momentText(at, day)})
+			times = append(times, list.Term{Name: name, Value: momentText(at, day)})
 			fault = span.add(name, at, day, l.view.Always)
 		}
 		if fault != "" {

@@ -157,7 +157,7 @@ func TestTwoTimesOfDayAreOfOneDay(t *testing.T) {
 		}
 		got := map[string]string{}
 		for _, term := range terms {
-			got[term.Word] = term.Value
+			got[term.Name] = term.Value
 		}
 		for name, want := range map[string]string{fromParam: c.from, toParam: c.to} {
 			if want != "" {

@@ -128,7 +128,7 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 	}
 	for _, t := range q.Terms {
 		if (list.Query{Spec: of.Spec, Terms: []list.Term{t}}).Check() != nil {
-			return search.ViewProblem{Kind: search.ViewValue, Word: t.Word, Value: t.Value}, nil
+			return search.ViewProblem{Kind: search.ViewValue, Word: t.Name, Value: t.Value}, nil
 		}
 	}
 	if !deep {
@@ -138,7 +138,7 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 	if err != nil || missing == nil {
 		return search.ViewProblem{}, err
 	}
-	return search.ViewProblem{Kind: search.ViewMissing, Word: missing.Word, Value: missing.Value}, nil
+	return search.ViewProblem{Kind: search.ViewMissing, Word: missing.Name, Value: missing.Value}, nil
 }
 
 // How long the counts of views may take and are kept.
