@@ -21,7 +21,7 @@ const (
 
 // CallbackList declares the list of callbacks.
 var CallbackList = list.New(list.Spec{
-	Name: "callbacks", SumRows: 5000, CauseWord: "outcome",
+	Name: "callbacks", SumRows: 5000, CauseField: "outcome",
 	Sources: []list.Source{
 		{
 			Table: takenTable, Alias: "c", Key: "id",

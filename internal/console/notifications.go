@@ -23,8 +23,8 @@ var DeliveryList = list.New(list.Spec{
 		Money: list.Money{Minor: deliveryMinor, Currency: deliveryCode},
 		Cause: deliveryCause,
 	}},
-	SumRows:   5000, // each may have to look up its order
-	CauseWord: "cause",
+	SumRows:    5000, // each may have to look up its order
+	CauseField: "cause",
 	Fields: []list.Field{
 		{Name: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
 		{Name: "status", Match: matchStatus, Values: DeliveryStates},

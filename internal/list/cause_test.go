@@ -11,7 +11,7 @@ import (
 // failing is a list whose open rows failed, each for one of seven causes.
 func failing() *Spec {
 	spec := exceptions(0)
-	spec.CauseWord = "no"
+	spec.CauseField = "no"
 	spec.Sources[0].Cause = "CASE WHEN x.state = 'resolved' THEN '' ELSE x.order_no END"
 	return spec
 }

@@ -28,8 +28,8 @@ type Spec struct {
 	SumRows int
 	// Of is the field by which every query is filtered: the list is of one thing's rows. "" = none.
 	Of string
-	// CauseWord is the field that filters by a source's Cause.
-	CauseWord string
+	// CauseField is the field that filters by a source's Cause.
+	CauseField string
 }
 
 // Source is a table with rows of a list.
@@ -41,7 +41,7 @@ type Source struct {
 	// Time is the column with a row's creation time (Unix µs), if the key is not from db.NewID.
 	Time  string
 	Money Money // of one row; zero = none
-	// Cause is an SQL expression for why a row failed, as Spec.CauseWord filters by it; its value
+	// Cause is an SQL expression for why a row failed, as Spec.CauseField filters by it; its value
 	// is "" for one that did not. "" = rows do not fail.
 	Cause string
 	// MerchantColumn is an SQL expression for the id of the merchant that a row belongs to,
