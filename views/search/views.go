@@ -41,13 +41,13 @@ func (d ViewsData) MayChange(p *ui.Page, r ViewRow) bool {
 // ViewProblem is what is wrong with a view; zero = nothing.
 type ViewProblem struct {
 	Kind        string
-	Word, Value string
+	Name, Value string
 }
 
 // Kinds of problems.
 const (
 	ViewUnreadable = "unreadable"
-	ViewWord       = "word"
+	ViewField      = "field"
 	ViewValue      = "value"
 	ViewMissing    = "missing"
 )
@@ -57,12 +57,12 @@ func (x ViewProblem) In(p *ui.Page) string {
 	switch x.Kind {
 	case ViewUnreadable:
 		return p.T(tViewUnreadable)
-	case ViewWord:
-		return p.T(tViewWord, x.Word)
+	case ViewField:
+		return p.T(tViewField, x.Name)
 	case ViewValue:
-		return p.T(tViewValue, x.Word, x.Value)
+		return p.T(tViewValue, x.Name, x.Value)
 	case ViewMissing:
-		return p.T(tViewMissing, x.Word, x.Value)
+		return p.T(tViewMissing, x.Name, x.Value)
 	}
 	return ""
 }
@@ -193,7 +193,7 @@ var (
 	tViewChanged    = text.Text{ZH: "已修改视图：%s", EN: "Changed the view %s"}
 	tViewRestored   = text.Text{ZH: "已恢复视图：%s", EN: "Restored the view %s"}
 	tViewUnreadable = text.Text{ZH: "此视图的筛选条件无法读取：请删除后重新保存。", EN: "The filter of this view cannot be read: delete it and save it again."}
-	tViewWord       = text.Text{
+	tViewField      = text.Text{
 		ZH: "此视图的筛选条件 %s 在这个列表中已不存在，其余条件仍然有效。",
 		EN: "This view filters by %s, which this list no longer has. Its other filters apply.",
 	}

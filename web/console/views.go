@@ -106,10 +106,10 @@ func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.V
 	return bar, nil
 }
 
-// viewWords are the words of a view's query besides the fields of its list.
-var viewWords = []string{"window", "to", "from", "sort", "columns"}
+// viewParams are the parameters of a view's query besides the fields of its list.
+var viewParams = []string{"window", "to", "from", "sort", "columns"}
 
-// problemOf returns what is wrong with a view: a word that the list does not have, a value that
+// problemOf returns what is wrong with a view: a field that the list does not have, a value that
 // it does not take, or, if deep is set, one that nothing can match, such as a merchant that was
 // deleted.
 func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview.View, deep bool) (search.ViewProblem, error) {
@@ -117,9 +117,9 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 	if err != nil {
 		return search.ViewProblem{Kind: search.ViewUnreadable}, nil
 	}
-	for word := range values {
-		if !slices.ContainsFunc(of.Spec.Fields, func(f list.Field) bool { return f.Name == word }) && !slices.Contains(viewWords, word) {
-			return search.ViewProblem{Kind: search.ViewWord, Word: word}, nil
+	for name := range values {
+		if !slices.ContainsFunc(of.Spec.Fields, func(f list.Field) bool { return f.Name == name }) && !slices.Contains(viewParams, name) {
+			return search.ViewProblem{Kind: search.ViewField, Name: name}, nil
 		}
 	}
 	q := list.Query{Spec: of.Spec, Scope: list.All()}
@@ -128,7 +128,7 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 	}
 	for _, t := range q.Terms {
 		if (list.Query{Spec: of.Spec, Terms: []list.Term{t}}).Check() != nil {
-			return search.ViewProblem{Kind: search.ViewValue, Word: t.Name, Value: t.Value}, nil
+			return search.ViewProblem{Kind: search.ViewValue, Name: t.Name, Value: t.Value}, nil
 		}
 	}
 	if !deep {
@@ -138,7 +138,7 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 	if err != nil || missing == nil {
 		return search.ViewProblem{}, err
 	}
-	return search.ViewProblem{Kind: search.ViewMissing, Word: missing.Name, Value: missing.Value}, nil
+	return search.ViewProblem{Kind: search.ViewMissing, Name: missing.Name, Value: missing.Value}, nil
 }
 
 // How long the counts of views may take and are kept.
