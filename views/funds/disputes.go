@@ -63,7 +63,7 @@ var disputeStatus = ui.StateCol("status", text.State, func(r disputeRow) ui.Stat
 func Disputes(p *ui.Page, l ui.List) templ.Component {
 	if l.Values.Get("due") != "" {
 		l.Order = tByDeadline
-	} else if at := slices.IndexFunc(l.Columns, func(h ui.Heading) bool { return h.Word == "due_by" }); at >= 0 {
+	} else if at := slices.IndexFunc(l.Columns, func(h ui.Heading) bool { return h.Name == "due_by" }); at >= 0 {
 		sorted := maps.Clone(l.Values)
 		sorted.Set("due", console.DueAny)
 		l.Columns[at].Head = byDeadline(p, templ.URL("/disputes?"+sorted.Encode()))

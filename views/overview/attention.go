@@ -53,16 +53,16 @@ func (d AttentionData) chips(p *ui.Page) (all []ui.Chip) {
 		values["who"] = p.T(tAssignedMe)
 	}
 	for _, f := range []struct {
-		word  string
+		name  string
 		label text.Text
 	}{{"text", tContains}, {"matter", text.Kind}, {"who", text.Assignee}} {
 		v := d.Filter.Values()
-		if !v.Has(f.word) {
+		if !v.Has(f.name) {
 			continue
 		}
-		v.Del(f.word)
+		v.Del(f.name)
 		all = append(all, ui.Chip{
-			Word: f.word, Label: p.T(f.label), Value: values[f.word], Without: strings.TrimSuffix("/?"+v.Encode(), "?"),
+			Name: f.name, Label: p.T(f.label), Value: values[f.name], Without: strings.TrimSuffix("/?"+v.Encode(), "?"),
 		})
 	}
 	return all

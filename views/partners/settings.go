@@ -252,7 +252,7 @@ func SettingsHistory(p *ui.Page, rows []settings.HistoryRow) templ.Component {
 	columns := settingsHistoryColumns
 	if !maySettings(p) {
 		columns = slices.DeleteFunc(slices.Clone(columns), func(c ui.Column[settings.HistoryRow]) bool {
-			return c.Word == "old" || c.Word == "new" || c.Word == "reason"
+			return c.Name == "old" || c.Name == "new" || c.Name == "reason"
 		})
 	}
 	return ui.TablePanel(p, "changes-title", settingsHistoryTexts, columns, rows)

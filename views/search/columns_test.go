@@ -12,11 +12,11 @@ import (
 	"backstop/views/work"
 )
 
-// TestListsHaveColumnsThatCanBeChosen makes sure that each word is there once, on the page and in
+// TestListsHaveColumnsThatCanBeChosen makes sure that each name is there once, on the page and in
 // files.
 func TestListsHaveColumnsThatCanBeChosen(t *testing.T) {
 	t.Parallel()
-	for name, columns := range map[string][]ui.Heading{
+	for list, columns := range map[string][]ui.Heading{
 		"orders": ui.Headings(orders.OrderColumns), "callbacks": ui.Headings(orders.CallbackColumns),
 		"exceptions":    ui.Headings(work.ExceptionColumns),
 		"notifications": ui.Headings(orders.NotificationColumns),
@@ -31,22 +31,22 @@ func TestListsHaveColumnsThatCanBeChosen(t *testing.T) {
 	} {
 		page, file := map[string]bool{}, map[string]bool{}
 		for _, c := range columns {
-			if c.Word == "" || c.In != ui.ExportOnly && page[c.Word] || c.In != ui.PageOnly && file[c.Word] {
-				t.Errorf("%s: the column %q is there twice", name, c.Word)
+			if c.Name == "" || c.In != ui.ExportOnly && page[c.Name] || c.In != ui.PageOnly && file[c.Name] {
+				t.Errorf("%s: the column %q is there twice", list, c.Name)
 			}
-			page[c.Word], file[c.Word] = page[c.Word] || c.In != ui.ExportOnly, file[c.Word] || c.In != ui.PageOnly
+			page[c.Name], file[c.Name] = page[c.Name] || c.In != ui.ExportOnly, file[c.Name] || c.In != ui.PageOnly
 		}
 		shown := 0
-		for word, is := range page {
+		for name, is := range page {
 			if is {
 				shown++
 			}
-			if is && !file[word] {
-				t.Errorf("%s: the column %q of the page is not in files", name, word)
+			if is && !file[name] {
+				t.Errorf("%s: the column %q of the page is not in files", list, name)
 			}
 		}
 		if shown == 0 || shown > 13 { // the stylesheet can hide 14, with the boxes
-			t.Errorf("%s has %d columns", name, shown)
+			t.Errorf("%s has %d columns", list, shown)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Column[T any] struct {
 
 // Heading is the heading of a column, and how its cells look.
 type Heading struct {
-	Word  string // in ?columns= and files; never renamed
+	Name  string // in ?columns= and files; never renamed
 	Label text.Text
 	File  text.Text // its heading in files; zero = the label
 	Kind  Kind
@@ -81,8 +81,8 @@ type Cell struct {
 }
 
 // Col is a column whose cells are made as its kind needs them.
-func Col[T any](word string, label text.Text, kind Kind, cell func(*Page, T) Cell) Column[T] {
-	h := Heading{Word: word, Label: label, Kind: kind, Td: cellClasses[kind]}
+func Col[T any](name string, label text.Text, kind Kind, cell func(*Page, T) Cell) Column[T] {
+	h := Heading{Name: name, Label: label, Kind: kind, Td: cellClasses[kind]}
 	if kind == MoneyKind || kind == BalanceKind || kind == CountKind {
 		h.Class = "num"
 	}
@@ -90,49 +90,49 @@ func Col[T any](word string, label text.Text, kind Kind, cell func(*Page, T) Cel
 }
 
 // TextCol is a column of texts as they are stored.
-func TextCol[T any](word string, label text.Text, of func(T) string) Column[T] {
-	return Col(word, label, TextKind, func(_ *Page, row T) Cell { return Cell{Text: of(row)} })
+func TextCol[T any](name string, label text.Text, of func(T) string) Column[T] {
+	return Col(name, label, TextKind, func(_ *Page, row T) Cell { return Cell{Text: of(row)} })
 }
 
 // WordCol is a column of texts in the person's language.
-func WordCol[T any](word string, label text.Text, of func(*Page, T) string) Column[T] {
-	return Col(word, label, TextKind, func(p *Page, row T) Cell { return Cell{Text: of(p, row)} })
+func WordCol[T any](name string, label text.Text, of func(*Page, T) string) Column[T] {
+	return Col(name, label, TextKind, func(p *Page, row T) Cell { return Cell{Text: of(p, row)} })
 }
 
 // NoteCol is a column of texts that may be cut off.
-func NoteCol[T any](word string, label text.Text, of func(*Page, T) string) Column[T] {
-	return Col(word, label, NoteKind, func(p *Page, row T) Cell { return Cell{Text: of(p, row)} })
+func NoteCol[T any](name string, label text.Text, of func(*Page, T) string) Column[T] {
+	return Col(name, label, NoteKind, func(p *Page, row T) Cell { return Cell{Text: of(p, row)} })
 }
 
 // IDCol is a column of ids, each with the page that it leads to; "" = none.
-func IDCol[T any](word string, label text.Text, of func(T) (id, href string)) Column[T] {
-	return Col(word, label, IDKind, func(_ *Page, row T) Cell {
+func IDCol[T any](name string, label text.Text, of func(T) (id, href string)) Column[T] {
+	return Col(name, label, IDKind, func(_ *Page, row T) Cell {
 		id, href := of(row)
 		return Cell{Text: id, Href: href}
 	})
 }
 
 // TimeCol is a column of moments in the page's zone; nil = none.
-func TimeCol[T any](word string, label text.Text, at func(T) *int64) Column[T] {
-	return Col(word, label, TimeKind, func(_ *Page, row T) Cell { return Cell{At: at(row)} })
+func TimeCol[T any](name string, label text.Text, at func(T) *int64) Column[T] {
+	return Col(name, label, TimeKind, func(_ *Page, row T) Cell { return Cell{At: at(row)} })
 }
 
 // MoneyCol is a column of amounts; a row without a currency has none.
-func MoneyCol[T any](word string, label text.Text, of func(T) (int64, string)) Column[T] {
-	return Col(word, label, MoneyKind, func(_ *Page, row T) Cell {
+func MoneyCol[T any](name string, label text.Text, of func(T) (int64, string)) Column[T] {
+	return Col(name, label, MoneyKind, func(_ *Page, row T) Cell {
 		minor, currency := of(row)
 		return Cell{Minor: minor, Currency: currency}
 	})
 }
 
 // CountCol is a column of numbers.
-func CountCol[T any](word string, label text.Text, of func(T) int64) Column[T] {
-	return Col(word, label, CountKind, func(_ *Page, row T) Cell { return Cell{Minor: of(row)} })
+func CountCol[T any](name string, label text.Text, of func(T) int64) Column[T] {
+	return Col(name, label, CountKind, func(_ *Page, row T) Cell { return Cell{Minor: of(row)} })
 }
 
 // StateCol is a column of states.
-func StateCol[T any](word string, label text.Text, of func(T) State) Column[T] {
-	return Col(word, label, StateKind, func(_ *Page, row T) Cell { return Cell{State: of(row)} })
+func StateCol[T any](name string, label text.Text, of func(T) State) Column[T] {
+	return Col(name, label, StateKind, func(_ *Page, row T) Cell { return Cell{State: of(row)} })
 }
 
 // Optional leaves the column out where the page is narrow.
@@ -199,36 +199,36 @@ func (c Column[T]) To(href func(T) string) Column[T] {
 	return c
 }
 
-// Replace returns the columns with one that replaces that of the same word and place.
+// Replace returns the columns with one that replaces that of the same name and place.
 func Replace[T any](columns []Column[T], with Column[T]) []Column[T] {
 	columns = slices.Clone(columns)
 	for i, c := range columns {
-		if c.Word == with.Word && c.In == with.In {
+		if c.Name == with.Name && c.In == with.In {
 			columns[i] = with
 		}
 	}
 	return columns
 }
 
-// Arrange returns the columns as a page draws them: those of chosen, which has words separated by commas,
+// Arrange returns the columns as a page draws them: those of chosen, which has names separated by commas,
 // beside the usual ones; without a choice only those of a role, in its order, where it has any.
 func Arrange[T any](columns []Column[T], chosen string, ofRole []string) (drawn []Column[T]) {
-	words := strings.Split(chosen, ",")
+	names := strings.Split(chosen, ",")
 	if chosen != "" {
 		ofRole = nil
 	}
-	for _, word := range ofRole {
-		c := columns[slices.IndexFunc(columns, func(c Column[T]) bool { return c.Word == word && c.In != ExportOnly })]
+	for _, name := range ofRole {
+		c := columns[slices.IndexFunc(columns, func(c Column[T]) bool { return c.Name == name && c.In != ExportOnly })]
 		c.In = Shown
 		drawn = append(drawn, c)
 	}
 	for _, c := range columns {
 		switch {
-		case slices.Contains(ofRole, c.Word):
+		case slices.Contains(ofRole, c.Name):
 			continue
 		case len(ofRole) > 0:
 			c.In = ExportOnly
-		case c.In == OnChoice && slices.Contains(words, c.Word):
+		case c.In == OnChoice && slices.Contains(names, c.Name):
 			c.In = Shown
 		}
 		drawn = append(drawn, c)
@@ -263,23 +263,23 @@ func Cells[T any](p *Page, columns []Column[T], rows []T) [][]Cell {
 	return all
 }
 
-// Choose returns the columns of a file with these words, in their usual order; no words = all. It
+// Choose returns the columns of a file with these names, in their usual order; no names = all. It
 // is an error to name one that is not there.
-func Choose[T any](columns []Column[T], words []string) ([]Column[T], error) {
+func Choose[T any](columns []Column[T], names []string) ([]Column[T], error) {
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool { return c.In == PageOnly })
-	if len(words) == 0 {
+	if len(names) == 0 {
 		return columns, nil
 	}
 	known := make([]string, len(columns))
 	for i, c := range columns {
-		known[i] = c.Word
+		known[i] = c.Name
 	}
-	for _, word := range words {
-		if !slices.Contains(known, word) {
-			return nil, fmt.Errorf("unknown column %q: use some of %s", textlimit.Clip(word, 40), strings.Join(known, ","))
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("unknown column %q: use some of %s", textlimit.Clip(name, 40), strings.Join(known, ","))
 		}
 	}
-	return slices.DeleteFunc(columns, func(c Column[T]) bool { return !slices.Contains(words, c.Word) }), nil
+	return slices.DeleteFunc(columns, func(c Column[T]) bool { return !slices.Contains(names, c.Name) }), nil
 }
 
 // Listed is the list with its columns and the cells of its page.
@@ -290,7 +290,7 @@ func (l List) Listed(p *Page, columns []Heading, cells [][]Cell) List {
 			l.Columns = append(l.Columns, h)
 		}
 		if h.In != PageOnly {
-			l.Exports = append(l.Exports, ExportColumn{Word: h.Word, Head: h.file(p).Text})
+			l.Exports = append(l.Exports, ExportColumn{Name: h.Name, Head: h.file(p).Text})
 		}
 	}
 	l.numberFirst()

@@ -30,13 +30,13 @@ func (l List) Picked(all templ.Component, rows []templ.Component) List {
 	return l
 }
 
-// chosen returns the columns that the person chose; none = all. Words of columns that are gone do
+// chosen returns the columns that the person chose; none = all. Names of columns that are gone do
 // not count.
-func (l List) chosen() (words []string) {
+func (l List) chosen() (names []string) {
 	all := true
 	for _, c := range l.Columns {
-		if slices.Contains(strings.Split(l.get("columns"), ","), c.Word) {
-			words = append(words, c.Word)
+		if slices.Contains(strings.Split(l.get("columns"), ","), c.Name) {
+			names = append(names, c.Name)
 		} else {
 			all = false
 		}
@@ -44,13 +44,13 @@ func (l List) chosen() (words []string) {
 	if all {
 		return nil
 	}
-	return words
+	return names
 }
 
 // shown reports whether a column is shown, and exported unless somebody chooses otherwise.
-func (l List) shown(word string) bool {
-	words := l.chosen()
-	return len(words) == 0 || slices.Contains(words, word)
+func (l List) shown(name string) bool {
+	names := l.chosen()
+	return len(names) == 0 || slices.Contains(names, name)
 }
 
 // choices are the columns that the page can show.
@@ -62,8 +62,8 @@ func (l List) choices() []Heading {
 }
 
 // drawn reports whether a column is shown on the page.
-func (l List) drawn(word string) bool {
-	return l.shown(word) && slices.ContainsFunc(l.Columns, func(h Heading) bool { return h.Word == word })
+func (l List) drawn(name string) bool {
+	return l.shown(name) && slices.ContainsFunc(l.Columns, func(h Heading) bool { return h.Name == name })
 }
 
 // Filter is the query without what only changes how the rows look.
@@ -87,7 +87,7 @@ func (l List) plain() string {
 func (l List) look(before int) string {
 	all := []string{"amounts"}
 	for i, c := range l.Columns {
-		if !l.shown(c.Word) {
+		if !l.shown(c.Name) {
 			all = append(all, "h"+strconv.Itoa(before+i+1))
 		}
 	}

@@ -17,7 +17,7 @@ import (
 type List struct {
 	Query
 	Spec *list.Spec
-	// Suggested are values for the fields of the filter, by their words.
+	// Suggested are values for the fields of the filter, by their names.
 	Suggested map[string][]list.Choice
 	Texts     ListTexts
 	Window    Window
@@ -48,14 +48,14 @@ type List struct {
 	Problems []list.Problem
 	// Anything reports whether the list has any row at all, filtered out or not.
 	Anything bool
-	// Droppable are the words of the filters without which, each dropped alone, the list has rows.
+	// Droppable are the names of the filters without which, each dropped alone, the list has rows.
 	Droppable []string
 	Bars      []console.Bar // what happened over the window; none = it is not known
 	Views     *ViewBar      // nil = the list has no views
 }
 
 // ExportColumn is a column that an export may leave out.
-type ExportColumn struct{ Word, Head string }
+type ExportColumn struct{ Name, Head string }
 
 // AmountLink leads to the orders of an amount, as far back as one query covers.
 func AmountLink(amount string) string {
@@ -122,11 +122,11 @@ func (l List) As(t ListTexts) List {
 }
 
 // Field is how a field looks.
-func (l List) Field(word string) Field {
-	if f, ok := l.Texts.Fields[word]; ok {
+func (l List) Field(name string) Field {
+	if f, ok := l.Texts.Fields[name]; ok {
 		return f
 	}
-	return shared[word]
+	return shared[name]
 }
 
 // value is a value of a field in the person's language.
@@ -189,7 +189,7 @@ func (w Window) Span() time.Duration { return time.Duration(w.To-w.From) * time.
 
 // Chip is one filter that is set, and the list without it.
 type Chip struct {
-	Word, Label, Value, Without string
+	Name, Label, Value, Without string
 }
 
 // chips are the filters that are set.
@@ -224,7 +224,7 @@ func (l List) toDrop(p *Page) ([]Chip, text.Text) {
 	if len(l.Droppable) == 0 {
 		return all, tNoMatchHow
 	}
-	return slices.DeleteFunc(all, func(c Chip) bool { return !slices.Contains(l.Droppable, c.Word) }), tNoMatchDrop
+	return slices.DeleteFunc(all, func(c Chip) bool { return !slices.Contains(l.Droppable, c.Name) }), tNoMatchDrop
 }
 
 // lastDay reports whether the list covers the last day, because nothing else was chosen: no chip says it.

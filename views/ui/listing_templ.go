@@ -354,7 +354,7 @@ func ExportMenu(p *Page, l List) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var16 string
-			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(column.Word)
+			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(column.Name)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/listing.templ`, Line: 62, Col: 69}
 			}
@@ -366,7 +366,7 @@ func ExportMenu(p *Page, l List) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if l.shown(column.Word) {
+			if l.shown(column.Name) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, " checked")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

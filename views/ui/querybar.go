@@ -44,17 +44,17 @@ func (l List) example() string {
 
 var examples = map[string]string{"merchant": "merchant:m1", "cause": "cause:timeout", "amount": "amount:>100"}
 
-// FieldsNamed returns the words of the fields that have this label, in any language.
-func (t ListTexts) FieldsNamed(label string) (words []string) {
+// FieldsNamed returns the names of the fields that have this label, in any language.
+func (t ListTexts) FieldsNamed(label string) (names []string) {
 	for _, fields := range []map[string]Field{t.Fields, shared} {
-		for word, f := range fields {
+		for name, f := range fields {
 			if strings.EqualFold(f.Label.ZH, label) || strings.EqualFold(f.Label.EN, label) {
-				words = append(words, word)
+				names = append(names, name)
 			}
 		}
 	}
-	slices.Sort(words)
-	return slices.Compact(words)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // ValueText is a value of a field in words; zero = it is shown as it is.
