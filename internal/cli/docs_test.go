@@ -307,6 +307,61 @@ func TestSentencesOfTheManualAreShort(t *testing.T) {
 	}
 }
 
+var listItem = regexp.MustCompile(`^ *(?:-|\d+\.) `)
+
+// partsOf returns what a document consists of, in order: headings by their level, rows of tables, points,
+// paragraphs, and code blocks by their language.
+func partsOf(page string) (parts []string) {
+	inCode := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			if inCode = !inCode; inCode {
+				parts = append(parts, line)
+			}
+		case inCode || strings.TrimSpace(line) == "":
+		case strings.HasPrefix(line, "#"):
+			level, _, _ := strings.Cut(line, " ")
+			parts = append(parts, level)
+		case strings.HasPrefix(line, "|"):
+			parts = append(parts, "row")
+		case listItem.MatchString(line):
+			parts = append(parts, "point")
+		default:
+			parts = append(parts, "paragraph")
+		}
+	}
+	return parts
+}
+
+func TestPagesAreWholeInBothLanguages(t *testing.T) {
+	all, seen := pages(t), 0
+	for path, zh := range all {
+		name, ok := strings.CutSuffix(path, ".zh-CN.md")
+		if !ok || path == "README.zh-CN.md" { // tells the same in its own order
+			continue
+		}
+		seen++
+		want, got := partsOf(all[name+".md"]), partsOf(zh)
+		if len(want) != len(got) {
+			t.Errorf("%s has %d parts, %s.md %d", path, len(got), name, len(want))
+		}
+		for i := range min(len(want), len(got)) {
+			if want[i] != got[i] {
+				t.Errorf("part %d of %s is %q, not %q", i, path, got[i], want[i])
+				break
+			}
+		}
+	}
+	if seen < 18 {
+		t.Errorf("only %d pages are in Chinese", seen)
+	}
+	if a, b := partsOf("# A\n\n- b\n"), partsOf("# A\n\nb\n"); slices.Equal(a, b) {
+		t.Error("a missing point is not seen")
+	}
+}
+
 func TestOperationsListsEveryMetric(t *testing.T) {
 	files, err := filepath.Glob("internal/base/metric/*.go")
 	if err != nil {

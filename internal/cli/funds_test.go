@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,27 @@ func entriesText() string {
 		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` | `%s` | %s | %s |\n", r.Fact, r.Debit, r.Credit, r.Ref, kind, r.Meaning)
 	}
 	return b.String()
+}
+
+// The Chinese page has the same entries in its own words, and the same pairs.
+func TestTheChineseFundsPageIsCurrent(t *testing.T) {
+	facts := func(page string) (rows []string) {
+		_, table, _ := strings.Cut(page, "<!-- entries")
+		table, _, _ = strings.Cut(table, entriesTo)
+		for line := range strings.Lines(table) {
+			if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| `") {
+				rows = append(rows, strings.Join(cells[:len(cells)-1], " | "))
+			}
+		}
+		return rows
+	}
+	zh := read(t, "docs/funds.zh-CN.md")
+	if got, want := facts(zh), facts(read(t, fundsFile)); !slices.Equal(got, want) || len(got) != len(fact.Table) {
+		t.Errorf("docs/funds.zh-CN.md has %d entries, %s %d, or they differ", len(got), fundsFile, len(want))
+	}
+	if !strings.Contains(zh, pairsFrom+pairsText()+pairsTo) {
+		t.Error("docs/funds.zh-CN.md has other pairs of accounts than the code")
+	}
 }
 
 func pairsText() string { return "`" + strings.Join(adjust.Pairs(), "`, `") + "`.\n" }
