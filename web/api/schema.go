@@ -113,8 +113,9 @@ func (d *description) schema(t reflect.Type) object {
 	}
 }
 
-// anything is the schema of any JSON.
-var anything = object{{"type", []string{"object", "array", "string", "number", "boolean", "null"}}}
+// anything is the schema of any JSON. A list of all types would say the same, but generators of clients
+// cannot read it; and some validators take {} alone for a value that is not null.
+var anything = object{{"anyOf", []object{{}, {{"type", "null"}}}}}
 
 // orNothing is a schema whose value may be null.
 func orNothing(o object) object {
