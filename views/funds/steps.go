@@ -9,6 +9,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/ledger/fact"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -72,12 +73,11 @@ func entriesPanel(p *ui.Page, entries []ledger.Line) templ.Component {
 
 var entryTexts = ui.ListTexts{Title: text.Ledger, Icon: "landmark", None: tEntriesNone, NoneHow: tEntriesNoneHow}
 
-// entrySide is one side of an entry in the ledger, or the sum of all in one currency, which has no account.
+// entrySide is one side of an entry in the ledger, or the sum of all in one currency.
 type entrySide struct {
-	at            *int64 // nil = it is below the other side
-	ref, account  string
-	debit, credit int64
-	currency      string
+	at  *int64 // nil = it is below the other side
+	ref string
+	panel.AccountSum
 }
 
 // entrySides are both sides of each entry, and then the sums of each currency.
@@ -85,57 +85,35 @@ func entrySides(entries []ledger.Line) (all []entrySide) {
 	var sums []entrySide
 	for _, e := range entries {
 		all = append(
-			all, entrySide{at: &e.CreatedAt, ref: e.Ref, account: e.Debit, debit: e.Amount, currency: e.Currency},
-			entrySide{account: e.Credit, credit: e.Amount, currency: e.Currency},
+			all, entrySide{&e.CreatedAt, e.Ref, panel.AccountSum{Account: e.Debit, Debit: e.Amount, Currency: e.Currency}},
+			entrySide{AccountSum: panel.AccountSum{Account: e.Credit, Credit: e.Amount, Currency: e.Currency}},
 		)
-		i := slices.IndexFunc(sums, func(s entrySide) bool { return s.currency == e.Currency })
+		i := slices.IndexFunc(sums, func(s entrySide) bool { return s.Currency == e.Currency })
 		if i < 0 {
-			i, sums = len(sums), append(sums, entrySide{currency: e.Currency})
+			i, sums = len(sums), append(sums, entrySide{AccountSum: panel.AccountSum{Currency: e.Currency}})
 		}
-		sums[i].debit += e.Amount
-		sums[i].credit += e.Amount
+		sums[i].Debit += e.Amount
+		sums[i].Credit += e.Amount
 	}
 	return append(all, sums...)
 }
 
 // entryColumns are those of entries in the ledger.
-var entryColumns = []ui.Column[entrySide]{
-	ui.Col("at", text.Time, ui.TimeKind, func(_ *ui.Page, e entrySide) ui.Cell {
+var entryColumns = slices.Concat(
+	[]ui.Column[entrySide]{ui.Col("at", text.Time, ui.TimeKind, func(_ *ui.Page, e entrySide) ui.Cell {
 		if e.at == nil {
 			return ui.Cell{Body: templ.NopComponent}
 		}
 		return ui.Cell{At: e.at}
-	}),
-	ui.Col("account", text.LedgerAccount, ui.TextKind, func(p *ui.Page, e entrySide) ui.Cell {
-		if e.account == "" {
-			return ui.Cell{Text: p.T(text.Total), Class: "strong"}
-		}
-		return ui.Cell{
-			Text: e.account, Show: wording.AccountName(p, e.account), Title: e.account, Href: string(link.Account(e.account, e.currency)),
-		}
-	}).As("small"),
-	entryMoney("debit", text.Debit, func(e entrySide) int64 { return e.debit }),
-	entryMoney("credit", text.Credit, func(e entrySide) int64 { return e.credit }),
-	ui.Col("reference", text.Reference, ui.TextKind, func(_ *ui.Page, e entrySide) ui.Cell {
+	})},
+	panel.SumColumns(text.Total, func(e entrySide) panel.AccountSum { return e.AccountSum }),
+	[]ui.Column[entrySide]{ui.Col("reference", text.Reference, ui.TextKind, func(_ *ui.Page, e entrySide) ui.Cell {
 		if e.ref == "" {
 			return ui.Cell{Body: templ.NopComponent}
 		}
 		return ui.Cell{Text: e.ref}
-	}).As("mono small"),
-}
-
-// entryMoney is a column of one side, empty where the money is on the other.
-func entryMoney(word string, label text.Text, of func(entrySide) int64) ui.Column[entrySide] {
-	return ui.Col(word, label, ui.BalanceKind, func(_ *ui.Page, e entrySide) (c ui.Cell) {
-		if c.Minor, c.Currency = of(e), e.currency; c.Minor == 0 {
-			return ui.Cell{Body: templ.NopComponent}
-		}
-		if e.account == "" {
-			c.Class = "strong"
-		}
-		return c
-	})
-}
+	}).As("mono small")},
+)
 
 // openExceptions lead to the open exceptions about it.
 func openExceptions(b console.Behind) (links []ui.Link) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"backstop/internal/ledger"
+	"backstop/views/panel"
 )
 
 // Each entry has its debit above its credit, and one line has the sum of a currency.
@@ -18,12 +19,15 @@ func TestEntriesHaveBothSidesAndOneSum(t *testing.T) {
 		t.Fatalf("%+v", rows)
 	}
 	rows[0].at, rows[2].at = nil, nil
+	of := func(account string, debit, credit int64) panel.AccountSum {
+		return panel.AccountSum{Account: account, Currency: "CNY", Debit: debit, Credit: credit}
+	}
 	if want := []entrySide{
-		{ref: "refund:1:D", account: "merchant:m1", debit: 700, currency: "CNY"},
-		{account: "refund:wx", credit: 700, currency: "CNY"},
-		{ref: "refund:1:C", account: "refund:wx", debit: 700, currency: "CNY"},
-		{account: "supplier:wx", credit: 700, currency: "CNY"},
-		{debit: 1400, credit: 1400, currency: "CNY"},
+		{ref: "refund:1:D", AccountSum: of("merchant:m1", 700, 0)},
+		{AccountSum: of("refund:wx", 0, 700)},
+		{ref: "refund:1:C", AccountSum: of("refund:wx", 700, 0)},
+		{AccountSum: of("supplier:wx", 0, 700)},
+		{AccountSum: of("", 1400, 1400)},
 	}; !slices.Equal(rows, want) {
 		t.Errorf("%+v", rows)
 	}

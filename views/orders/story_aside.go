@@ -1,8 +1,15 @@
 package orders
 
 import (
+	"slices"
+
 	"backstop/internal/base/text"
+	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // money is what the buyer paid, what was taken from it, and what is left.
@@ -37,6 +44,44 @@ func (s StoryData) money() []ui.Fact {
 		ui.MoneyFact(text.DisputeFee, -m.DisputeFees, o.Currency).If(m.DisputeFees != 0),
 		ui.MoneyFact(tNetAmount, m.Net(), o.Currency).As("strong").If(m.Reduced() || len(s.Refunds) > 0 || len(s.Disputes) > 0),
 	)
+}
+
+// ledgerColumns are those of what an order's transfers make of each account, and then of all.
+var ledgerColumns = panel.SumColumns(tLedgerSum, func(s panel.AccountSum) panel.AccountSum { return s })
+
+// asideItem is one of the newest rows of a list about an order.
+type asideItem struct {
+	icon  string
+	body  templ.Component
+	state ui.State
+}
+
+func (s StoryData) refundItems() (all []asideItem) {
+	for _, r := range slices.Backward(s.Refunds[max(0, len(s.Refunds)-asideRows):]) {
+		all = append(all, asideItem{"undo-2", moneyLink(link.Refund(r.RefundNo), r.Amount, r.Currency), ui.StateOf(ui.RefundStates, r.Status)})
+	}
+	return all
+}
+
+func (s StoryData) disputeItems() (all []asideItem) {
+	for _, d := range slices.Backward(s.Disputes[max(0, len(s.Disputes)-asideRows):]) {
+		all = append(all, asideItem{"scale", moneyLink(link.Dispute(d.DisputeNo), d.Amount, d.Currency), ui.StateOf(ui.DisputeStates, d.Status)})
+	}
+	return all
+}
+
+func (s StoryData) exceptionItems(p *ui.Page) (all []asideItem) {
+	for _, x := range s.Exceptions[:min(len(s.Exceptions), asideRows)] {
+		all = append(all, asideItem{wording.ExceptionIcon(x.Kind), exceptionItem(p, x), ui.StateOf(ui.ExceptionStates, x.State)})
+	}
+	return all
+}
+
+func (s StoryData) deliveryItems(p *ui.Page) (all []asideItem) {
+	for _, d := range s.Deliveries[:min(len(s.Deliveries), asideRows)] {
+		all = append(all, asideItem{"bell-ring", deliveryItem(p, d), wording.DeliveryState(d.Status, s.Parked[d.ID])})
+	}
+	return all
 }
 
 // Texts of this page.

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/ledger/fact"
 	"backstop/internal/report"
+	"backstop/views/panel"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -75,22 +76,16 @@ func sumsOf(all []exception.Item) []report.Sum {
 	return s.Sums
 }
 
-// ledgerSum is what an order's transfers make of one account, or of all: debits and credits.
-type ledgerSum struct {
-	account, currency string // account "" = all
-	debit, credit     int64
-}
-
 // ledgerSums adds up both sides of the order's transfers by account, and then all of each currency.
-func ledgerSums(s *console.Story) []ledgerSum {
-	var sums, totals []ledgerSum
-	add := func(to *[]ledgerSum, account, currency string, debit, credit int64) {
-		i := slices.IndexFunc(*to, func(x ledgerSum) bool { return x.account == account && x.currency == currency })
+func ledgerSums(s *console.Story) []panel.AccountSum {
+	var sums, totals []panel.AccountSum
+	add := func(to *[]panel.AccountSum, account, currency string, debit, credit int64) {
+		i := slices.IndexFunc(*to, func(x panel.AccountSum) bool { return x.Account == account && x.Currency == currency })
 		if i < 0 {
-			i, *to = len(*to), append(*to, ledgerSum{account: account, currency: currency})
+			i, *to = len(*to), append(*to, panel.AccountSum{Account: account, Currency: currency})
 		}
-		(*to)[i].debit += debit
-		(*to)[i].credit += credit
+		(*to)[i].Debit += debit
+		(*to)[i].Credit += credit
 	}
 	for _, t := range s.Transfers {
 		add(&sums, t.Debit, t.Currency, t.Amount, 0)
