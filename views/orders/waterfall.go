@@ -254,6 +254,16 @@ func spanWord(p *ui.Page, s console.Span) string {
 	return p.T(words[s.Kind]) + " " + strconv.Itoa(s.Number)
 }
 
+// spanColumns are those of the table of what the waterfall draws, which begins at start (Unix µs).
+func spanColumns(start int64) []ui.Column[console.Span] {
+	return []ui.Column[console.Span]{
+		ui.WordCol("step", tSpanStep, spanWord).As(""),
+		ui.TimeCol("started", text.Started, func(s console.Span) *int64 { return &s.From }).As("mono"),
+		ui.WordCol("offset", tSpanOffset, func(p *ui.Page, s console.Span) string { return "+" + p.Fine(s.From-start) }).As("num mono"),
+		ui.WordCol("took", text.Took, spanTook).As("num mono"),
+	}
+}
+
 func spanTook(p *ui.Page, s console.Span) string {
 	took := p.T(text.None)
 	if s.To > s.From {
