@@ -82,6 +82,17 @@ func accountCount(totals []ledger.Total) (n int64) {
 
 func accountsOf(kind string) templ.SafeURL { return templ.URL("/accounts?kind=" + kind) }
 
+// trialColumns are those of the totals of each currency.
+var trialColumns = []ui.Column[ledger.Total]{
+	ui.TextCol("currency", text.Currency, func(t ledger.Total) string { return t.Currency }).As("strong"),
+	ui.CountCol("accounts", text.Accounts, func(t ledger.Total) int64 { return t.Accounts }).
+		To(func(t ledger.Total) string { return "/accounts?currency=" + t.Currency }),
+	ui.MoneyCol("debit", text.Debit, func(t ledger.Total) (int64, string) { return t.Debit, t.Currency }).As("num strong"),
+	ui.MoneyCol("credit", text.Credit, func(t ledger.Total) (int64, string) { return t.Credit, t.Currency }).As("num strong"),
+	ui.MoneyCol("difference", text.Difference, func(t ledger.Total) (int64, string) { return t.Balance(), t.Currency }).As("num strong").
+		With(trialDifference),
+}
+
 // LinesData is one account, shown with its lines.
 type LinesData struct {
 	*ledger.Account
@@ -129,6 +140,28 @@ func (d StatementData) link(day, currency string) templ.SafeURL {
 // month is the month of the day.
 func (d StatementData) month() string { return d.Day[:min(len(d.Day), len(fund.MonthLayout))] }
 
+// statementColumns are those of a statement's lines in a currency.
+func statementColumns(currency string) []ui.Column[fund.Item] {
+	return []ui.Column[fund.Item]{
+		ui.TimeCol("at", text.Time, func(i fund.Item) *int64 { return &i.At }),
+		ui.WordCol("kind", text.Kind, func(p *ui.Page, i fund.Item) string { return p.T(lineKindText(string(i.Kind))) }),
+		ui.TextCol("order", text.Order, func(i fund.Item) string { return i.OrderNo }).As("").
+			With(func(p *ui.Page, i fund.Item) templ.Component {
+				return ui.TailOr(p, i.OrderNo, string(link.Order(i.OrderNo)))
+			}),
+		ui.TextCol("ref", text.Reference, func(i fund.Item) string { return i.Ref }).As("").
+			With(func(p *ui.Page, i fund.Item) templ.Component { return refOf(p, i.Ref) }),
+		ui.MoneyCol("amount", text.Amount, func(i fund.Item) (int64, string) { return i.Amount, currency }),
+		ui.MoneyCol("fee", text.Fee, func(i fund.Item) (int64, string) {
+			if i.Fee == 0 {
+				return 0, ""
+			}
+			return i.Fee, currency
+		}),
+		ui.MoneyCol("balance", tBalance, func(i fund.Item) (int64, string) { return i.Balance, currency }).As("num strong"),
+	}
+}
+
 // AccountColumns are those of the list of accounts.
 var AccountColumns = []ui.Column[ledger.Account]{
 	accountCol("code", text.LedgerAccount, func(a ledger.Account) (string, string) { return a.Code, a.Currency }).As("strong"),
@@ -155,8 +188,8 @@ var LineColumns = []ui.Column[lineRow]{
 }
 
 // accountCol is a column of accounts by their names, which lead to them; files have their codes.
-func accountCol[T any](word string, label text.Text, of func(T) (code, currency string)) ui.Column[T] {
-	return ui.Col(word, label, ui.TextKind, func(p *ui.Page, row T) ui.Cell {
+func accountCol[T any](name string, label text.Text, of func(T) (code, currency string)) ui.Column[T] {
+	return ui.Col(name, label, ui.TextKind, func(p *ui.Page, row T) ui.Cell {
 		code, currency := of(row)
 		return ui.Cell{Text: code, Show: wording.AccountName(p, code), Title: code, Href: string(link.Account(code, currency))}
 	})

@@ -98,8 +98,8 @@ func (d MonthData) Columns() []ui.Column[fund.Month] {
 	for _, x := range movements {
 		all = append(
 			all,
-			ui.CountCol(x.word+"_count", x.count, func(m fund.Month) int64 { return x.of(m).Count }).ExportOnly(),
-			monthSum(x.word, x.label, func(m fund.Month) int64 { return x.of(m).Minor }).
+			ui.CountCol(x.name+"_count", x.count, func(m fund.Month) int64 { return x.of(m).Count }).ExportOnly(),
+			monthSum(x.name, x.label, func(m fund.Month) int64 { return x.of(m).Minor }).
 				With(func(p *ui.Page, m fund.Month) templ.Component { return movement(p, x.of(m), m.Currency) }),
 		)
 	}
@@ -111,8 +111,8 @@ func (d MonthData) Columns() []ui.Column[fund.Month] {
 	)
 }
 
-func monthSum(word string, label text.Text, of func(fund.Month) int64) ui.Column[fund.Month] {
-	return ui.Col(word, label, ui.MoneyKind, func(_ *ui.Page, m fund.Month) ui.Cell {
+func monthSum(name string, label text.Text, of func(fund.Month) int64) ui.Column[fund.Month] {
+	return ui.Col(name, label, ui.MoneyKind, func(_ *ui.Page, m fund.Month) ui.Cell {
 		c := ui.Cell{Minor: of(m), Currency: m.Currency}
 		if m.Merchant == "" {
 			c.Class = "strong"
@@ -123,7 +123,7 @@ func monthSum(word string, label text.Text, of func(fund.Month) int64) ui.Column
 
 // movements are the parts of a statement.
 var movements = []struct {
-	word         string
+	name         string
 	label, count text.Text
 	of           func(fund.Month) fund.Movement
 }{
@@ -146,7 +146,7 @@ func monthTotal(rows []fund.Month) fund.Month {
 
 // MonthLine is a line of a merchant's statement.
 type MonthLine struct {
-	word     string
+	name     string
 	label    text.Text
 	entries  int64 // below zero: it is a balance
 	minor    int64
@@ -155,12 +155,12 @@ type MonthLine struct {
 
 // MonthLines are the statement of one currency from its opening to its closing balance.
 func MonthLines(m fund.Month) []MonthLine {
-	balance := func(word string, label text.Text, minor int64) MonthLine {
-		return MonthLine{word, label, -1, minor, m.Currency}
+	balance := func(name string, label text.Text, minor int64) MonthLine {
+		return MonthLine{name, label, -1, minor, m.Currency}
 	}
 	all := []MonthLine{balance("opening", tOpening, m.Opening)}
 	for _, x := range movements {
-		all = append(all, MonthLine{x.word, x.label, x.of(m).Count, x.of(m).Minor, m.Currency})
+		all = append(all, MonthLine{x.name, x.label, x.of(m).Count, x.of(m).Minor, m.Currency})
 	}
 	all = append(all, balance("closing", tClosing, m.Closing))
 	if m.Frozen != 0 || m.Reserved != 0 {
