@@ -1,6 +1,78 @@
 package overview
 
-import "backstop/internal/base/text"
+import (
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/views/chart"
+	"backstop/views/link"
+	"backstop/views/panel"
+	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
+)
+
+// outcomeRows are the chart's numbers, the newest first.
+func outcomeRows(p *ui.Page, o *console.Outcomes) ui.List {
+	rows := make([]int, len(o.Points)) // their positions
+	for i := range rows {
+		rows[i] = len(rows) - 1 - i
+	}
+	return ui.Rowed(p, []ui.Column[int]{
+		ui.Col("time", text.Time, ui.TextKind, func(p *ui.Page, i int) ui.Cell {
+			start := o.Points[i].Start
+			return ui.Cell{Text: p.SpanName(start, o.Range.Span), Href: createdWithin(p, start, o.Range.Step)}
+		}).As(""),
+		ui.CountCol("ok", tOKWord, func(i int) int64 { return o.Points[i].OK }),
+		ui.CountCol("retried", tRetriedWord, func(i int) int64 { return o.Points[i].Retried }),
+		ui.CountCol("failed", text.Failed, func(i int) int64 { return o.Points[i].Failed }),
+		ui.WordCol("rate", tRate, func(p *ui.Page, i int) string { return ui.RateText(p, o.Points[i], 1) }).As("num"),
+		ui.WordCol("orders", tOrdersLine, func(p *ui.Page, i int) string { return chart.ShareText(p, o.Steps[i].Rate) }).As("num"),
+	}, rows)
+}
+
+// healthColumns are those of the health of merchants.
+var healthColumns = []ui.Column[console.MerchantHealth]{
+	ui.Col("merchant", text.Merchant, ui.TextKind, func(_ *ui.Page, h console.MerchantHealth) ui.Cell {
+		return ui.Cell{Text: wording.MerchantName(h.Name, h.Code, h.Merchant), Title: h.Code, Href: string(link.Merchant(h.Code))}
+	}).As("wrap"),
+	ui.StateCol("state", text.State, wording.MerchantHealth).As(""),
+	ui.WordCol("rate", text.RateHour, func(p *ui.Page, h console.MerchantHealth) string { return ui.RateText(p, h.Point, 1) }).As("num"),
+	ui.TextCol("trend", tTrend, func(console.MerchantHealth) string { return "" }).As("").Optional().
+		With(func(_ *ui.Page, h console.MerchantHealth) templ.Component {
+			return panel.Spark(panel.Trend(h), panel.TrendKind(h))
+		}),
+	ui.WordCol("p95", text.P95, func(p *ui.Page, h console.MerchantHealth) string { return ui.P95Text(p, h.Took) }).As("num"),
+	ui.CountCol("waiting", text.Unnotified, func(h console.MerchantHealth) int64 { return h.Waiting }).
+		With(func(p *ui.Page, h console.MerchantHealth) templ.Component {
+			return panel.RowCount(p, h.Waiting, false, link.Unnotified(h.Code))
+		}),
+	ui.TextCol("risk", text.RiskColumn, func(console.MerchantHealth) string { return "" }).As("num").With(healthRisk),
+}
+
+// laneColumns are those of queues; the tasks are not known while Redis is down.
+func laneColumns(redisDown bool) []ui.Column[console.Lane] {
+	count := func(known bool, n int64, more bool) ui.Cell {
+		if !known {
+			return ui.Cell{}
+		}
+		return ui.Cell{Text: ui.Count(n) + ui.Plus(more)}
+	}
+	return []ui.Column[console.Lane]{
+		ui.TextCol("queue", tQueue, func(l console.Lane) string { return l.Name }).As("").With(laneName),
+		ui.Col("rows", tRowsWaiting, ui.TextKind, func(_ *ui.Page, l console.Lane) ui.Cell { return count(l.Kept, l.Rows, l.More) }).
+			As("num").Hinted(tRowsHint),
+		ui.Col("redis", tInRedis, ui.TextKind, func(_ *ui.Page, l console.Lane) ui.Cell { return count(!redisDown, int64(l.InRedis), false) }).
+			As("num").Hinted(tInRedisHint),
+		ui.WordCol("wait", tOldestWait, func(p *ui.Page, l console.Lane) string {
+			if wait := laneWait(l); wait > 0 {
+				return p.Rough(wait) + ui.Plus(l.Age > 0 && l.More)
+			}
+			return ""
+		}).As("num"),
+		ui.StateCol("state", text.State, laneState).As(""),
+	}
+}
 
 // Texts of this page.
 var (
