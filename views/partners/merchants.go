@@ -87,6 +87,31 @@ var historyColumns = []ui.Column[breaker.Change]{
 	ui.TextCol("reason", text.Reason, func(c breaker.Change) string { return c.Reason }).As("wrap"),
 }
 
+// addressRow is an endpoint and its position, which its dialogs are called by.
+type addressRow struct {
+	console.Address
+	at string
+}
+
+func (d MerchantData) addresses() []addressRow {
+	all := make([]addressRow, len(d.Addresses))
+	for i, a := range d.Addresses {
+		all[i] = addressRow{a, strconv.Itoa(i)}
+	}
+	return all
+}
+
+func (d MerchantData) addressColumns() []ui.Column[addressRow] {
+	return []ui.Column[addressRow]{
+		ui.TextCol("address", text.Address, func(a addressRow) string { return a.URL }).As("wrap").With(addressName),
+		ui.TextCol("channel", tChannel, func(a addressRow) string { return a.Channel }).As("").With(addressChannel),
+		ui.StateCol("state", text.State, func(a addressRow) ui.State { return addressState(a.Address) }),
+		ui.TimeCol("ok", tLastOK, func(a addressRow) *int64 { return a.OKAt }),
+		ui.TextCol("ping", tPing, func(addressRow) string { return "" }).
+			With(func(p *ui.Page, a addressRow) templ.Component { return addressButtons(p, d, a) }),
+	}
+}
+
 // act is the address of an act on the merchant.
 func (d MerchantData) act(path string) string { return string(link.Merchant(d.Code)) + "/" + path }
 

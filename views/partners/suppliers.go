@@ -35,6 +35,9 @@ func initial(name string) string {
 // suppliersShown is how many suppliers the overview shows.
 const suppliersShown = 6
 
+// healthColumns are those of the list that the overview has of them.
+var healthColumns = []string{"code", "state", "per_minute", "verified", "last_callback", "waiting"}
+
 type supplierHealth = console.SupplierHealth
 
 // SupplierColumns are those of the list of suppliers.
@@ -94,8 +97,8 @@ var SupplierColumns = []ui.Column[supplierHealth]{
 		With(supplierPaid).Hinted(tPaidTodayHint),
 }
 
-func shareCol(word string, label text.Text, of func(supplierHealth) (float64, bool)) ui.Column[supplierHealth] {
-	return ui.Col(word, label, ui.TextKind, func(p *ui.Page, s supplierHealth) ui.Cell {
+func shareCol(name string, label text.Text, of func(supplierHealth) (float64, bool)) ui.Column[supplierHealth] {
+	return ui.Col(name, label, ui.TextKind, func(p *ui.Page, s supplierHealth) ui.Cell {
 		v, known := of(s)
 		return ui.Cell{Text: chart.ShareCell(p, v, known).Plain, Show: shareOf(p, func() (float64, bool) { return v, known })}
 	}).As("num")
