@@ -57,13 +57,27 @@ func (v AlertsData) messageHow() text.Text {
 	return tMsgNoneHow
 }
 
-func ruleColumns(v AlertsData) []ui.Heading {
-	columns := []ui.Heading{
-		ui.Head(text.Rule), ui.Head(text.State), ui.Num(text.FiresAt), ui.Num(tClears), ui.Num(tWindow), ui.Num(tHold),
-		ui.Num(tQuietFor),
+// ruleColumns are those of the rules; an operator who may change them has a column for that.
+func ruleColumns(mayChange bool) []ui.Column[alert.Rule] {
+	seconds := func(name string, label text.Text, of func(alert.Rule) int64) ui.Column[alert.Rule] {
+		return ui.WordCol(name, label, func(p *ui.Page, r alert.Rule) string { return secondsText(p, of(r)) }).As("num nowrap")
 	}
-	if v.CanConfigure {
-		columns = append(columns, ui.Head(text.Act))
+	columns := []ui.Column[alert.Rule]{
+		ui.TextCol("rule", text.Rule, func(r alert.Rule) string { return r.Name }).As("").With(ruleName),
+		ui.StateCol("state", text.State, func(r alert.Rule) ui.State {
+			if r.Enabled {
+				return ui.State{Kind: "ok", Icon: "check", Label: tEnabled}
+			}
+			return ui.State{Kind: "idle", Icon: "ban", Label: tDisabled}
+		}).As(""),
+		ui.WordCol("fires", text.FiresAt, wording.AlertLimit).As("num nowrap"),
+		ui.WordCol("clears", tClears, clearOf).As("num nowrap"),
+		seconds("window", tWindow, func(r alert.Rule) int64 { return r.WindowS }),
+		seconds("hold", tHold, func(r alert.Rule) int64 { return r.HoldS }),
+		seconds("quiet", tQuietFor, func(r alert.Rule) int64 { return r.QuietS }),
+	}
+	if mayChange {
+		columns = append(columns, ui.TextCol("change", text.Act, func(alert.Rule) string { return "" }).As("").With(changeRule))
 	}
 	return columns
 }
@@ -71,13 +85,21 @@ func ruleColumns(v AlertsData) []ui.Heading {
 // again reports whether the person may send a message again.
 func (v AlertsData) again(m alert.Message) bool { return v.CanTest && m.Status == alert.Failed }
 
-func messageColumns(v AlertsData) []ui.Heading {
-	columns := []ui.Heading{
-		ui.Head(text.Time), ui.Head(tTarget), ui.Head(text.State), ui.Num(text.Tries), ui.Head(text.Next), ui.Head(tMessage),
-		ui.Head(text.Reason),
+// messageColumns are those of the messages; where one can be sent again there is a column for that.
+func (v AlertsData) messageColumns() []ui.Column[alert.Message] {
+	columns := []ui.Column[alert.Message]{
+		ui.TimeCol("created", text.Time, func(m alert.Message) *int64 { return &m.CreatedAt }),
+		ui.TextCol("target", tTarget, func(m alert.Message) string { return m.Target }).As("nowrap mono small"),
+		ui.StateCol("state", text.State, func(m alert.Message) ui.State { return ui.StateOf(wording.MessageStates, m.Status) }),
+		ui.CountCol("attempts", text.Tries, func(m alert.Message) int64 { return m.Attempts }),
+		ui.TimeCol("next", text.Next, func(m alert.Message) *int64 { return m.NextAt }),
+		ui.Col("title", tMessage, ui.TextKind, func(_ *ui.Page, m alert.Message) ui.Cell { return ui.Cell{Text: m.Title, Title: m.Body} }).As("wrap"),
+		ui.NoteCol("error", text.Reason, func(_ *ui.Page, m alert.Message) string { return m.LastError }).
+			With(func(p *ui.Page, m alert.Message) templ.Component { return ui.OrNone(p, m.LastError) }),
 	}
 	if slices.ContainsFunc(v.Messages, v.again) {
-		columns = append(columns, ui.Head(text.Act))
+		columns = append(columns, ui.TextCol("again", text.Act, func(alert.Message) string { return "" }).
+			With(func(p *ui.Page, m alert.Message) templ.Component { return ui.If(v.again(m), againButton(p, m)) }))
 	}
 	return columns
 }

@@ -47,6 +47,30 @@ func (d ManyData) with(o approval.Obstacle) (rows []console.Approval) {
 	return slices.DeleteFunc(slices.Clone(d.Rows), func(a console.Approval) bool { return d.Obstacles[a.ID] != o })
 }
 
+// manyLine is what may be approved, or what one obstacle is in the way of.
+type manyLine struct {
+	label text.Text
+	rows  []console.Approval
+}
+
+// lines are what may be approved, named first, and then what each obstacle is in the way of.
+func (d ManyData) lines(first text.Text) []manyLine {
+	all := []manyLine{{first, d.with("")}}
+	for _, o := range approval.Obstacles {
+		if rows := d.with(o); len(rows) > 0 {
+			all = append(all, manyLine{obstacleTexts[o], rows})
+		}
+	}
+	return all
+}
+
+var manyColumns = []ui.Column[manyLine]{
+	ui.WordCol("outcome", text.Outcome, func(p *ui.Page, l manyLine) string { return p.T(l.label) }).As("strong"),
+	ui.CountCol("count", tManyCount, func(l manyLine) int64 { return int64(len(l.rows)) }),
+	ui.TextCol("amount", text.Amount, func(manyLine) string { return "" }).As("num").
+		With(func(p *ui.Page, l manyLine) templ.Component { return sums(p, sumsOf(l.rows)) }),
+}
+
 // sumsOf adds up the money of rows.
 func sumsOf(rows []console.Approval) []report.Sum {
 	var s report.Standing

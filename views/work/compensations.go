@@ -58,6 +58,20 @@ var CompensationColumns = []ui.Column[compensationRow]{
 	}).InFiles(text.Reason),
 }
 
+// groupColumns are those of the dead ones by their cause.
+var groupColumns = []ui.Column[console.CompensationGroup]{
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, g console.CompensationGroup) string { return p.T(wording.CompensationKind(g.Kind)) }).
+		As("nowrap strong"),
+	ui.WordCol("cause", text.CompensationCause, func(p *ui.Page, g console.CompensationGroup) string {
+		return p.T(wording.CompensationClass(string(g.Cause)))
+	}).As("whole").To(func(g console.CompensationGroup) string { return string(groupLink(g)) }),
+	ui.TextCol("supplier", text.Supplier, func(g console.CompensationGroup) string { return g.Supplier }),
+	ui.CountCol("count", tCompCount, func(g console.CompensationGroup) int64 { return g.Count }).
+		To(func(g console.CompensationGroup) string { return string(groupLink(g)) }),
+	ui.TextCol("amount", text.Amount, func(console.CompensationGroup) string { return "" }).As("num").With(groupSums),
+	ui.TimeCol("oldest", tCompOldest, func(g console.CompensationGroup) *int64 { return &g.OldestAt }),
+}
+
 // CompensationsData is what the list shows around its rows.
 type CompensationsData struct {
 	// Groups are the dead ones by their cause; Cut = not all were looked at.
