@@ -8,8 +8,13 @@ import (
 	"backstop/internal/analytics"
 	"backstop/internal/base/text"
 	"backstop/internal/notify"
+	"backstop/internal/report"
 	"backstop/views/chart"
+	"backstop/views/link"
 	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // causesShown is how many causes have a colour of their own; the rest is one.
@@ -51,6 +56,30 @@ func (d AnalyticsData) causesFigure(p *ui.Page) Figure {
 		})
 	}
 	return f
+}
+
+// causeRows are the causes with the most failed attempts.
+func (d AnalyticsData) causeRows(p *ui.Page) ui.List {
+	var sum int64
+	upTo := make([]int64, min(len(d.Causes), flowsShown)) // the attempts of each cause and of those before it
+	rows := make([]int, len(upTo))                        // the positions of causes
+	for i := range rows {
+		sum += d.Causes[i].Attempts
+		rows[i], upTo[i] = i, sum
+	}
+	return ui.Rowed(p, []ui.Column[int]{
+		ui.TextCol("cause", text.CompensationCause, func(i int) string { return d.Causes[i].Class }).As("wrap").
+			With(func(p *ui.Page, i int) templ.Component { return causeName(p, d, i) }),
+		ui.CountCol("attempts", tFailedAttempts, func(i int) int64 { return d.Causes[i].Attempts }),
+		ui.TextCol("cumulative", tCumulative, func(i int) string { return ui.Percent(float64(upTo[i])/float64(d.attempts()), 1) }).As("num"),
+		moneyCol(func(i int) []report.Sum { return d.Causes[i].Sums }, tMoney),
+	}, rows)
+}
+
+// moneyCol is a column of the money of rows.
+func moneyCol[T any](of func(T) []report.Sum, label text.Text) ui.Column[T] {
+	return ui.TextCol("money", label, func(T) string { return "" }).As("num").
+		With(func(p *ui.Page, row T) templ.Component { return flowMoney(p, of(row)) })
 }
 
 func (d AnalyticsData) causesPlot(p *ui.Page) chart.Plot {
@@ -118,6 +147,32 @@ func (d AnalyticsData) flowsFigure(p *ui.Page, name string, title text.Text, flo
 	return f
 }
 
+// flowRows are the merchants or suppliers with the most orders.
+func (d AnalyticsData) flowRows(p *ui.Page, name string, flows []analytics.Flow) ui.List {
+	columns := []ui.Column[analytics.Flow]{
+		ui.TextCol("name", text.Name, func(w analytics.Flow) string { return w.Code }).As("wrap").
+			With(func(_ *ui.Page, w analytics.Flow) templ.Component {
+				width := flowWidth(w.Created, flows[0].Created)
+				if name == "merchants" {
+					return flowName(wording.MerchantName(w.Name, w.Code, w.ID), w.Code, link.Merchant(w.Code), width)
+				}
+				orders := templ.SafeURL("/orders?supplier=" + link.Query(w.Code) + "&window=" + d.window())
+				return flowName(wording.MerchantName(w.Code, w.Name, w.ID), "", orders, width)
+			}),
+		ui.CountCol("created", text.Created, func(w analytics.Flow) int64 { return w.Created }),
+	}
+	if d.compared() {
+		columns = append(columns, ui.WordCol("growth", tVsLastWeek, func(p *ui.Page, w analytics.Flow) string {
+			return growth(p, w.Created, w.Before)
+		}).As("num"))
+	}
+	return ui.Rowed(p, append(
+		columns,
+		ui.WordCol("conversion", tConversion, func(p *ui.Page, w analytics.Flow) string { return chart.ShareText(p, w.Conversion) }).As("num"),
+		moneyCol(func(w analytics.Flow) []report.Sum { return w.Sums }, text.Paid),
+	), flows[:min(len(flows), flowsShown)])
+}
+
 // flowsShown is how many merchants and suppliers the page shows; the table has more.
 const flowsShown = 8
 
@@ -172,6 +227,34 @@ func (d AnalyticsData) exceptionsFigure(p *ui.Page) Figure {
 		f.Table = append(f.Table, row)
 	}
 	return f
+}
+
+// kindRows are the exceptions of each kind by their ages.
+func (d AnalyticsData) kindRows(p *ui.Page) ui.List {
+	columns := []ui.Column[analytics.Kind]{
+		ui.Col("kind", text.Kind, ui.TextKind, func(p *ui.Page, k analytics.Kind) ui.Cell {
+			return ui.Cell{Text: p.T(ui.KindText(k.Name)), Href: "/exceptions?kind=" + k.Name}
+		}).As(""),
+		ui.CountCol("open", tOpenN, func(k analytics.Kind) int64 { return k.OpenTotal() }).
+			With(func(p *ui.Page, k analytics.Kind) templ.Component { return openOfKind(p, d, k) }),
+	}
+	headed := func(s string) text.Text { return text.Text{ZH: s, EN: s} }
+	for i := range len(analytics.Ages) + 1 {
+		columns = append(columns, ui.CountCol(ageName(i), headed(ageName(i)), func(k analytics.Kind) int64 { return k.Open[i] }).
+			As("num age").With(func(p *ui.Page, k analytics.Kind) templ.Component {
+			return ageCell(p, i, d.strength(k.Open[i]), k.Open[i])
+		}))
+	}
+	columns = append(columns, ui.WordCol("decided", tDecidedN, func(p *ui.Page, k analytics.Kind) string {
+		return ui.CountOrNone(p, k.DecidedTotal())
+	}).As("num"))
+	for i := range 3 {
+		age := chart.Briefly(analytics.Ages[i])
+		columns = append(columns, ui.WordCol("in "+age, headed(p.T(tDecidedIn, age)), func(p *ui.Page, k analytics.Kind) string {
+			return chart.ShareText(p, func() (float64, bool) { return k.Within(i) })
+		}).As("num"))
+	}
+	return ui.Rowed(p, columns, d.Exceptions.Kinds)
 }
 
 // strength is the opacity of a count beside the largest of its table.
