@@ -80,9 +80,6 @@ func Head(label text.Text) Heading { return Heading{Label: label} }
 // Num is the heading of a column of numbers.
 func Num(label text.Text) Heading { return Heading{Label: label, Class: "num"} }
 
-// Opt is the heading of a column that is left out where the page is narrow.
-func Opt(label text.Text) Heading { return Heading{Label: label, Class: "opt"} }
-
 // Field is how a field of a filter looks.
 type Field struct {
 	Label text.Text
