@@ -43,15 +43,9 @@ func (r *Receiver) Check(ctx context.Context, code string, req *supplier.Request
 	case !known:
 		return Finding{}, ErrUnknown
 	}
-	steps.Pass("supplier", supplierKnown)
-	if !req.RemoteAddr.IsValid() && len(s.AllowIPs) > 0 {
-		steps.Pass("address", addressUnknown)
-	} else if !checkAddress(s, req, nil, steps) {
-		return Finding{Outcome: WrongAddress, Status: forbidden.Status}, nil
-	}
-	m, refused, _ := verify(s, req, steps) // a fault of ours is one of the steps
+	m, f := check(s, req, steps)
 	if m == nil {
-		return Finding{Outcome: refused.outcome, Status: s.Adapter.Reply(refused.result).Status}, nil
+		return f, nil
 	}
 	m.Source = source(s, req, steps)
 	would, err := r.o.Payments.Preview(ctx, m)
@@ -61,4 +55,35 @@ func (r *Receiver) Check(ctx context.Context, code string, req *supplier.Request
 	return Finding{
 		Steps: would.Steps, Outcome: would.Outcome, Status: s.Adapter.Reply(would.Result).Status, Content: &m.Content, Would: &would,
 	}, nil
+}
+
+// Try verifies a request to one supplier, as Check does, and looks at no order: what is authentic would
+// be taken. The request has a time of receipt.
+func Try(s supplier.Entry, req *supplier.Request) Finding {
+	steps := supplier.NewTrace()
+	m, f := check(s, req, steps)
+	if m != nil {
+		result := supplier.Taken
+		if m.Unreadable != nil {
+			f.Outcome, result = m.Unreadable.Kind, m.Unreadable.Result
+		}
+		f.Status, f.Content = s.Adapter.Reply(result).Status, &m.Content
+	}
+	f.Steps = steps.Steps
+	return f
+}
+
+// check verifies a request to a supplier; without a message, the finding says how it is refused.
+func check(s supplier.Entry, req *supplier.Request, steps *supplier.Trace) (m *payment.Message, f Finding) {
+	steps.Pass("supplier", supplierKnown)
+	if !req.RemoteAddr.IsValid() && len(s.AllowIPs) > 0 {
+		steps.Pass("address", addressUnknown)
+	} else if !checkAddress(s, req, nil, steps) {
+		return nil, Finding{Outcome: WrongAddress, Status: forbidden.Status}
+	}
+	m, refused, _ := verify(s, req, steps) // a fault of ours is one of the steps
+	if m == nil {
+		return nil, Finding{Outcome: refused.outcome, Status: s.Adapter.Reply(refused.result).Status}
+	}
+	return m, Finding{}
 }

@@ -23,17 +23,23 @@ const (
 // callbackPath is where suppliers send callbacks.
 const callbackPath = "/callback/"
 
-// Paste reads a request to a supplier from a text: an HTTP request as it is sent, or a curl line.
+// Paste reads a request to a supplier from a text of at most MaxPaste, as ReadText does.
+func Paste(code, pasted string) (*supplier.Request, error) {
+	if len(pasted) > MaxPaste {
+		return nil, pasteLong.Say(MaxPaste)
+	}
+	return ReadText(code, pasted)
+}
+
+// ReadText reads a request to a supplier from a text: an HTTP request as it is sent, or a curl line.
 // Its errors are text.Messages.
 //
 // A text in a form does not say how its lines end: a body has the line ends that its
 // Content-Length fits, else line feeds, and without Content-Length none at its end.
-func Paste(code, pasted string) (*supplier.Request, error) {
+func ReadText(code, pasted string) (*supplier.Request, error) {
 	switch {
 	case strings.TrimSpace(pasted) == "":
 		return nil, pasteEmpty.Say()
-	case len(pasted) > MaxPaste:
-		return nil, pasteLong.Say(MaxPaste)
 	case !utf8.ValidString(pasted):
 		return nil, pasteText.Say()
 	}
