@@ -319,7 +319,24 @@ type Kind struct {
 	// blame; with one that is ForCalls it also returns an adapter without abilities. out sends
 	// the calls of its abilities; without it there are none.
 	New func(code string, config json.RawMessage, out Client) (Adapter, error)
+	// Sign makes the callback that reports a payment, signed with a secret of the config that we
+	// share with the supplier. Without a path: the caller knows the code. It returns
+	// ErrSupplierKey, or a *FieldError if the config has no word for the status. nil = always
+	// ErrSupplierKey.
+	Sign func(config json.RawMessage, r Report) (*Request, error)
 }
+
+// Report is what a callback of our own making says about a payment.
+type Report struct {
+	OrderRef, TradeNo string
+	Amount            int64 // minor units of Currency
+	Currency          string
+	Status            Status // Paid, Failed or Closed
+	At                time.Time
+}
+
+// ErrSupplierKey means that the key that signs a supplier's callbacks is the supplier's alone.
+var ErrSupplierKey = errors.New("its callbacks are signed with a private key that only the supplier has")
 
 // FieldError names the invalid config field, and how to fix it.
 type FieldError struct {

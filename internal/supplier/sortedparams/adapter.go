@@ -36,13 +36,7 @@ var Kind = supplier.Kind{
 		}
 		mask.Declare(c.OrderField, c.TradeField, c.AmountField, c.CurrencyField, c.StatusField, c.AccountField, c.SignField,
 			c.RefundNoField, c.RefundAmountField, c.PayoutNoField, c.ResultField)
-		a := &adapter{
-			config:    c,
-			code:      code,
-			publicKey: publicKey,
-			words:     c.table(),
-			appended:  strings.ReplaceAll(*c.KeyAppend, keyMark, c.Key),
-		}
+		a := adapterOf(code, c, publicKey)
 		own, err := c.forCalls(publicKey)
 		if err == nil && out != nil {
 			a.calls = &calls{adapter: a, out: out}
@@ -52,6 +46,17 @@ var Kind = supplier.Kind{
 		}
 		return a, supplier.ForCalls(err)
 	},
+	Sign: sign,
+}
+
+func adapterOf(code string, c config, publicKey *rsa.PublicKey) *adapter {
+	return &adapter{
+		config:    c,
+		code:      code,
+		publicKey: publicKey,
+		words:     c.table(),
+		appended:  strings.ReplaceAll(*c.KeyAppend, keyMark, c.Key),
+	}
 }
 
 type adapter struct {

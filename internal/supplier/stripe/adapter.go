@@ -31,7 +31,7 @@ var _ = mask.Declare(`id object api_version created type livemode pending_webhoo
 var Kind = supplier.Kind{
 	Name: "stripe", Texts: &Texts,
 	Fields: supplier.FieldsOf[config](fieldTexts),
-	New:    newAdapter,
+	New:    newAdapter, Sign: sign,
 }
 
 const (
