@@ -11,6 +11,8 @@ import (
 
 	"backstop/internal/base/seal"
 	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
 )
 
 // configPlace is the place of a secret field of a supplier's config.
@@ -54,6 +56,20 @@ func MapConfig(kind supplier.Kind, code string, config json.RawMessage, change M
 		return nil, err
 	}
 	return json.Marshal(fields)
+}
+
+// Entry returns the supplier as declared, ready to verify callbacks; it cannot be called.
+func (v *Supplier) Entry(kinds supplier.Kinds) (supplier.Entry, error) {
+	kind, err := kinds.Find(v.Kind)
+	if err != nil {
+		return supplier.Entry{}, err
+	}
+	config, err := plainConfig(kind, v.Config)
+	if err != nil {
+		return supplier.Entry{}, err
+	}
+	adapter, err := kind.New(v.Code, config, nil)
+	return supplier.Entry{Code: v.Code, Name: v.Name, Kind: v.Kind, Enabled: v.Enabled, AllowIPs: v.AllowIPs, Adapter: adapter}, err
 }
 
 // SetConfig sets a supplier's config from plain text.
@@ -114,17 +130,26 @@ func eachSecret(kind supplier.Kind, config map[string]any, change func(f supplie
 	}
 }
 
+// SupplierByCode reads the stored supplier with this code.
+func SupplierByCode(ctx context.Context, q bun.IDB, code string) (*SupplierRow, error) {
+	var rows []*SupplierRow
+	if err := q.NewSelect().Model(&rows).Where("su.code = ?", code).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read supplier %s: %w", code, err)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("there is no supplier %s", code)
+	}
+	return rows[0], nil
+}
+
 // SupplierSecret reads a secret field of a supplier's config. Errors: those of the database, and
 // of a secret that cannot be opened here.
 func (s *Store) SupplierSecret(ctx context.Context, code, field string) (string, error) {
-	var rows []SupplierRow
-	if err := s.db.Read.NewSelect().Model(&rows).Where("su.code = ?", code).Scan(ctx); err != nil {
-		return "", fmt.Errorf("read supplier %s: %w", code, err)
+	row, err := SupplierByCode(ctx, s.db.Read, code)
+	if err != nil {
+		return "", err
 	}
-	if len(rows) == 0 {
-		return "", fmt.Errorf("there is no supplier %s", code)
-	}
-	config, err := decodeConfig(rows[0].Config)
+	config, err := decodeConfig(row.Config)
 	if err != nil {
 		return "", err
 	}
