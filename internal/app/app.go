@@ -409,7 +409,7 @@ func (a *App) build() {
 				c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Pauses: a.pauses, Approvals: a.approvals, Applies: a.applies,
-			Texts:    texts(),
+			Texts:    Texts(),
 			Provider: a.signIn, Mail: a.mailer(), Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)
 	}

@@ -50,8 +50,8 @@ func Kinds() supplier.Kinds {
 	return supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
 }
 
-// texts returns the texts that rows store by code, of the core and of each kind of supplier.
-func texts() text.Catalog {
+// Texts returns the texts that rows store by code, of the core and of each kind of supplier.
+func Texts() text.Catalog {
 	all := []*text.Codes{&supplier.Texts, &callback.Texts, &payment.Texts, &sweep.Texts}
 	for _, kind := range Kinds() {
 		all = append(all, kind.Texts)

@@ -78,6 +78,8 @@ type commands struct {
 	Reseal     resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`
 	Settings   configCmd         `cmd:"" name:"config" help:"Print the effective configuration with the origin of each value."`
 	Demo       demoCmd           `cmd:"" help:"Simulate buyers, suppliers and merchants against a running server."`
+	Supplier   supplierCmd       `cmd:"" help:"Try the settings of a supplier, offline."`
+	Callback   callbackCmd       `cmd:"" help:"Send a callback that this program signs as a configured supplier, to a server on this machine; exit 1 if it is refused."`
 	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds with their real APIs; prints their declaration for apply."`
 	Bench      benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
 	Health     healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
