@@ -67,7 +67,7 @@ func (d AnalyticsData) causeRows(p *ui.Page) ui.List {
 		sum += d.Causes[i].Attempts
 		rows[i], upTo[i] = i, sum
 	}
-	return ui.Rowed(p, []ui.Column[int]{
+	return ui.Beside(p, []ui.Column[int]{
 		ui.TextCol("cause", text.CompensationCause, func(i int) string { return d.Causes[i].Class }).As("wrap").
 			With(func(p *ui.Page, i int) templ.Component { return causeName(p, d, i) }),
 		ui.CountCol("attempts", tFailedAttempts, func(i int) int64 { return d.Causes[i].Attempts }),
@@ -166,7 +166,7 @@ func (d AnalyticsData) flowRows(p *ui.Page, name string, flows []analytics.Flow)
 			return growth(p, w.Created, w.Before)
 		}).As("num"))
 	}
-	return ui.Rowed(p, append(
+	return ui.Beside(p, append(
 		columns,
 		ui.WordCol("conversion", tConversion, func(p *ui.Page, w analytics.Flow) string { return chart.ShareText(p, w.Conversion) }).As("num"),
 		moneyCol(func(w analytics.Flow) []report.Sum { return w.Sums }, text.Paid),
@@ -254,7 +254,7 @@ func (d AnalyticsData) kindRows(p *ui.Page) ui.List {
 			return chart.ShareText(p, func() (float64, bool) { return k.Within(i) })
 		}).As("num"))
 	}
-	return ui.Rowed(p, columns, d.Exceptions.Kinds)
+	return ui.Beside(p, columns, d.Exceptions.Kinds)
 }
 
 // strength is the opacity of a count beside the largest of its table.

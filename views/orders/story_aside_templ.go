@@ -341,7 +341,7 @@ func ledgerPanel(p *ui.Page, s StoryData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, ledgerColumns, ledgerSums(s.Story)), text.Ledger).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, ledgerColumns, ledgerSums(s.Story)), text.Ledger).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

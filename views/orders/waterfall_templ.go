@@ -374,7 +374,7 @@ func waterfall(p *ui.Page, spans []console.Span) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, spanColumns(spans[0].From), spans), tWaterfall).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, spanColumns(spans[0].From), spans), tWaterfall).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

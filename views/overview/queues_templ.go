@@ -466,7 +466,7 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, ui.Arrange(laneColumns(false), "", []string{"queue", "rows", "wait"}), d.lanes()), tQueueLanes).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, ui.Arrange(laneColumns(false), "", []string{"queue", "rows", "wait"}), d.lanes()), tQueueLanes).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

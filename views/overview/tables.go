@@ -18,7 +18,7 @@ func outcomeRows(p *ui.Page, o *console.Outcomes) ui.List {
 	for i := range rows {
 		rows[i] = len(rows) - 1 - i
 	}
-	return ui.Rowed(p, []ui.Column[int]{
+	return ui.Beside(p, []ui.Column[int]{
 		ui.Col("time", text.Time, ui.TextKind, func(p *ui.Page, i int) ui.Cell {
 			start := o.Points[i].Start
 			return ui.Cell{Text: p.SpanName(start, o.Range.Span), Href: createdWithin(p, start, o.Range.Step)}

@@ -419,7 +419,7 @@ func HealthPanel(p *ui.Page, all []console.MerchantHealth) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, healthColumns, all), text.MerchantHealth).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, healthColumns, all), text.MerchantHealth).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -551,7 +551,7 @@ func QueuesPanel(p *ui.Page, q *console.Queues, s System) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, laneColumns(q.RedisDown), q.Lanes), tQueueTable).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, laneColumns(q.RedisDown), q.Lanes), tQueueTable).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

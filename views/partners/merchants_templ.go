@@ -697,7 +697,7 @@ func addressList(p *ui.Page, d MerchantData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, d.addressColumns(), d.addresses()), tAddresses).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, d.addressColumns(), d.addresses()), tAddresses).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

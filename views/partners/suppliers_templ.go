@@ -979,7 +979,7 @@ func SupplierPanel(p *ui.Page, all []console.SupplierHealth) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, ui.Arrange(SupplierColumns, "", healthColumns), all[:min(len(all), suppliersShown)]), tSupplierHealth).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, ui.Arrange(SupplierColumns, "", healthColumns), all[:min(len(all), suppliersShown)]), tSupplierHealth).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -131,6 +131,13 @@ func Rowed[T any](p *Page, columns []Column[T], rows []T) List {
 	return List{}.Listed(p, Headings(columns), Cells(p, columns, rows))
 }
 
+// Beside is a table beside what the page is about, such as that of a chart's numbers.
+func Beside[T any](p *Page, columns []Column[T], rows []T) List {
+	l := Rowed(p, columns, rows)
+	l.beside = true
+	return l
+}
+
 // TablePanel is a panel with a table, or with what is said where there are no rows.
 func TablePanel[T any](p *Page, id string, t ListTexts, columns []Column[T], rows []T) templ.Component {
 	return tablePanel(p, id, Rowed(p, columns, rows).As(t))

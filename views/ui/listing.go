@@ -52,6 +52,7 @@ type List struct {
 	Droppable []string
 	Bars      []console.Bar // what happened over the window; none = it is not known
 	Views     *ViewBar      // nil = the list has no views
+	beside    bool          // keys that go through the rows of a page pass its rows
 }
 
 // ExportColumn is a column that an export may leave out.

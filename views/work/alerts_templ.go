@@ -405,7 +405,7 @@ func messageList(p *ui.Page, v AlertsData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, v.messageColumns(), v.Messages), tMessages).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, v.messageColumns(), v.Messages), tMessages).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -653,7 +653,7 @@ func ruleList(p *ui.Page, v AlertsData) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, ruleColumns(v.CanConfigure), v.Rules), tRules).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, ruleColumns(v.CanConfigure), v.Rules), tRules).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

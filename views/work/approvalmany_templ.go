@@ -56,7 +56,7 @@ func manyPlan(p *ui.Page, d ManyData) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, manyColumns, d.lines(first)), title).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, manyColumns, d.lines(first)), title).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -239,7 +239,7 @@ func compensationGroups(p *ui.Page, d CompensationsData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.PlainRows(p, ui.Rowed(p, groupColumns, d.Groups), tCompGroups).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PlainRows(p, ui.Beside(p, groupColumns, d.Groups), tCompGroups).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
