@@ -187,8 +187,8 @@ type deliveryRow = console.Delivery
 
 // NotificationColumns are those of the list of notifications.
 var NotificationColumns = []ui.Column[deliveryRow]{
-	ui.TimeCol("created", text.Time, func(d deliveryRow) *int64 { return &d.CreatedAt }).InFiles(text.Created).
-		To(func(d deliveryRow) string { return string(link.Notification(d)) }),
+	notificationNumber.PageOnly(), // files have it last
+	ui.TimeCol("created", text.Time, func(d deliveryRow) *int64 { return &d.CreatedAt }).InFiles(text.Created),
 	ui.TextCol("no", text.Order, func(d deliveryRow) string { return d.OrderNo }).As("").With(notificationOrder),
 	ui.MerchantCol(func(d deliveryRow) string { return d.Merchant }),
 	ui.TextCol("type", text.Type, func(d deliveryRow) string { return d.EventType }).InFiles(text.Kind).Optional().With(notificationType),
@@ -203,7 +203,13 @@ var NotificationColumns = []ui.Column[deliveryRow]{
 	ui.Col("error", text.Reason, ui.NoteKind, func(p *ui.Page, d deliveryRow) ui.Cell {
 		return ui.Cell{Text: notificationError(p, d), Title: d.LastError}
 	}).With(func(p *ui.Page, d deliveryRow) templ.Component { return ui.OrNone(p, notificationError(p, d)) }),
+	notificationNumber.ExportOnly(),
 }
+
+// notificationNumber is the public id, of which the page shows what differs: the kind has a column of its own.
+var notificationNumber = ui.Col("number", text.Number, ui.TextKind, func(_ *ui.Page, d deliveryRow) ui.Cell {
+	return ui.Cell{Text: d.PublicID, Show: strconv.FormatInt(d.SubjectID, 36), Href: string(link.Notification(d))}
+}).As("mono small nowrap")
 
 func failing(d deliveryRow) bool { return d.LastClass != "" && d.LastClass != notify.OK }
 
@@ -294,7 +300,7 @@ func notificationType(p *ui.Page, d deliveryRow) templ.Component {
 		var templ_7745c5c3_Var9 string
 		templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(d.EventType)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 110, Col: 38}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 116, Col: 38}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 		if templ_7745c5c3_Err != nil {
@@ -307,7 +313,7 @@ func notificationType(p *ui.Page, d deliveryRow) templ.Component {
 		var templ_7745c5c3_Var10 string
 		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(wording.EventType(d.EventType)))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 110, Col: 78}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 116, Col: 78}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 		if templ_7745c5c3_Err != nil {
@@ -359,7 +365,7 @@ func nextOf(p *ui.Page, d console.Delivery) templ.Component {
 			var templ_7745c5c3_Var12 string
 			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.None))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 124, Col: 38}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 130, Col: 38}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
@@ -408,7 +414,7 @@ func tries(d console.Delivery) templ.Component {
 		var templ_7745c5c3_Var14 string
 		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.FormatInt(d.Delivery.Attempts, 10))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 132, Col: 90}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 138, Col: 90}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 		if templ_7745c5c3_Err != nil {
@@ -454,7 +460,7 @@ func tries(d console.Delivery) templ.Component {
 			var templ_7745c5c3_Var17 string
 			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.FormatInt(d.Delivery.Attempts, 10))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 138, Col: 72}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/orders/notifications.templ`, Line: 144, Col: 72}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 			if templ_7745c5c3_Err != nil {

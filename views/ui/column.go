@@ -104,6 +104,14 @@ func NoteCol[T any](name string, label text.Text, of func(*Page, T) string) Colu
 	return Col(name, label, NoteKind, func(p *Page, row T) Cell { return Cell{Text: of(p, row)} })
 }
 
+// NumberCol is a column of the numbers of a list's rows, each with the row's page.
+func NumberCol[T any](name string, label text.Text, of func(T) (no string, href templ.SafeURL)) Column[T] {
+	return Col(name, label, TextKind, func(_ *Page, row T) Cell {
+		no, href := of(row)
+		return Cell{Text: no, Show: Tail(no), Title: no, Href: string(href)}
+	}).As("mono small nowrap")
+}
+
 // IDCol is a column of ids, each with the page that it leads to; "" = none.
 func IDCol[T any](name string, label text.Text, of func(T) (id, href string)) Column[T] {
 	return Col(name, label, IDKind, func(_ *Page, row T) Cell {
