@@ -30,10 +30,9 @@ type approvalRow = console.Approval
 
 // ApprovalColumns are those of the list of proposals.
 var ApprovalColumns = []ui.Column[approvalRow]{
-	ui.TextCol("id", text.NumberWord, func(a approvalRow) string { return a.No() }).ExportOnly(),
+	ui.NumberCol("id", text.NumberWord, func(a approvalRow) (string, templ.SafeURL) { return a.No(), link.Approval(a.ID) }),
 	ui.WordCol("action", text.Act, func(p *ui.Page, a approvalRow) string { return p.T(wording.Action(a.Action)) }).InFiles(text.Action).
-		As("strong").
-		To(func(a approvalRow) string { return string(link.Approval(a.ID)) }),
+		As("strong"),
 	ui.TextCol("object", text.Object, func(a approvalRow) string { return a.Object + ":" + a.ObjectID }).InFiles(text.BatchRow).
 		With(func(p *ui.Page, a approvalRow) templ.Component { return about(p, &a) }),
 	ui.TextCol("no", text.Order, func(a approvalRow) string { return a.OrderNo }).ExportOnly(),

@@ -32,9 +32,8 @@ var BatchTexts = ui.ListTexts{
 // BatchColumns are those of the list of batches. A batch may have several currencies, so that its
 // amounts are one text.
 var BatchColumns = []ui.Column[batch.Batch]{
-	ui.TextCol("id", text.NumberWord, func(b batch.Batch) string { return b.No() }).ExportOnly(),
-	ui.TimeCol("made", text.Time, func(b batch.Batch) *int64 { return &b.MadeAt }).InFiles(text.Created).
-		To(func(b batch.Batch) string { return string(batchLink(&b, "")) }),
+	ui.NumberCol("id", text.NumberWord, func(b batch.Batch) (string, templ.SafeURL) { return b.No(), batchLink(&b, "") }),
+	ui.TimeCol("made", text.Time, func(b batch.Batch) *int64 { return &b.MadeAt }).InFiles(text.Created),
 	ui.WordCol("action", text.Action, func(p *ui.Page, b batch.Batch) string { return actionTitle(p, &b) }).As("nowrap strong"),
 	ui.StateCol("state", text.State, func(b batch.Batch) ui.State { return ui.StateOf(wording.BatchStates, b.State) }),
 	ui.CountCol("rows", tBatchFound, func(b batch.Batch) int64 { return b.Rows }).ExportOnly(),

@@ -31,8 +31,8 @@ type compensationRow = console.Compensation
 
 // CompensationColumns are those of the list of compensations.
 var CompensationColumns = []ui.Column[compensationRow]{
-	ui.TimeCol("opened", text.Time, func(x compensationRow) *int64 { return &x.OpenedAt }).
-		To(func(x compensationRow) string { return string(link.Compensation(x.ID)) }),
+	compensationNumber.PageOnly(), // files have it last
+	ui.TimeCol("opened", text.Time, func(x compensationRow) *int64 { return &x.OpenedAt }),
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, x compensationRow) string { return p.T(wording.CompensationKind(x.Kind)) }).
 		As("nowrap strong"),
 	ui.StateCol("state", text.State, func(x compensationRow) ui.State { return ui.StateOf(ui.CompensationStates, x.State) }),
@@ -56,7 +56,12 @@ var CompensationColumns = []ui.Column[compensationRow]{
 		}
 		return c
 	}).InFiles(text.Reason),
+	compensationNumber.ExportOnly(),
 }
+
+var compensationNumber = ui.NumberCol("number", text.Number, func(x compensationRow) (string, templ.SafeURL) {
+	return strconv.FormatInt(x.ID, 10), link.Compensation(x.ID)
+})
 
 // groupColumns are those of the dead ones by their cause.
 var groupColumns = []ui.Column[console.CompensationGroup]{

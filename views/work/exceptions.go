@@ -10,6 +10,8 @@ import (
 	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // ExceptionTexts is what the list of exceptions says.
@@ -25,9 +27,9 @@ type exceptionRow = exception.Item
 
 // ExceptionColumns are those of the list of exceptions.
 var ExceptionColumns = []ui.Column[exceptionRow]{
+	exceptionNumber.PageOnly(), // files have it last
 	ui.TimeCol("opened", text.Time, func(x exceptionRow) *int64 { return &x.OpenedAt }),
-	ui.WordCol("kind", text.Kind, func(p *ui.Page, x exceptionRow) string { return p.T(ui.KindText(x.Kind)) }).As("nowrap strong").
-		To(func(x exceptionRow) string { return string(link.Exception(x.ID)) }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, x exceptionRow) string { return p.T(ui.KindText(x.Kind)) }).As("nowrap strong"),
 	ui.StateCol("state", text.State, func(x exceptionRow) ui.State { return ui.StateOf(ui.ExceptionStates, x.State) }).As("").
 		With(exceptionState),
 	ui.TextCol("assignee", text.Assignee, func(x exceptionRow) string { return x.Assignee }).ExportOnly(),
@@ -36,7 +38,12 @@ var ExceptionColumns = []ui.Column[exceptionRow]{
 	ui.MoneyCol("amount", text.Amount, func(x exceptionRow) (int64, string) { return x.Amount, x.Currency }),
 	ui.CountCol("seen", tSeen, func(x exceptionRow) int64 { return x.Seen }),
 	ui.NoteCol("detail", text.Detail, wording.ExceptionDetail).As("small cut"),
+	exceptionNumber.ExportOnly(),
 }
+
+var exceptionNumber = ui.NumberCol("number", text.Number, func(x exceptionRow) (string, templ.SafeURL) {
+	return console.ExceptionID(x.ID), link.Exception(x.ID)
+})
 
 func exceptionPicks(rows []exceptionRow) []panel.Pick {
 	all := make([]panel.Pick, len(rows))
