@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"backstop/internal/act"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
 
@@ -72,10 +74,23 @@ func (s *Server) admitMerchant(want MerchantKey) fiber.Handler {
 		if err := s.mayUse(c, m, key, want); err != nil {
 			return err
 		}
+		s.noteUse(c, hash)
 		c.Locals(localMerchant, m)
 		c.Locals(localActor, act.Actor{Name: "merchant:" + m.Code, Merchants: []int64{m.ID}, OfMerchant: true})
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		return c.Next()
+	}
+}
+
+// useTime bounds what noting the use of a key may add to a request, once an hour.
+const useTime = time.Second
+
+// noteUse notes that a key is used. Requests do not depend on it.
+func (s *Server) noteUse(c *fiber.Ctx, hash string) {
+	ctx, cancel := context.WithTimeout(c.UserContext(), useTime)
+	defer cancel()
+	if err := s.uses.Note(ctx, hash); err != nil {
+		s.Log.Debug("note the use of a key", "error", db.ErrorText(err))
 	}
 }
 

@@ -149,6 +149,7 @@ type Server struct {
 	refusals  *rate.Limiter // limits log lines about refused requests
 	senders   *limiter      // limits callbacks by address
 	keys      *limiter      // limits API requests by hash of the key
+	uses      *access.KeyUses
 	// payoutRefused counts refused requests for payouts, and raises their alert.
 	payoutRefused *payoutRefusals
 
@@ -165,7 +166,7 @@ func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
 		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(),
 		tokens: &tokenCache{tokens: access.NewTokens(o.DB, o.Keys)}, personal: access.NewPersonalTokens(o.DB, o.Keys),
-		Ready: NewReadiness(o.Checks), Second: access.NewSecondFactors(o.DB, o.Keys),
+		uses: access.NewKeyUses(o.DB), Ready: NewReadiness(o.Checks), Second: access.NewSecondFactors(o.DB, o.Keys),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		exports: make(chan struct{}, MaxExports),
 		senders: newLimiter(int(o.Config.CallbackRate)), keys: newLimiter(int(o.Config.APIRate)),

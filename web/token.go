@@ -100,6 +100,9 @@ func (s *Server) admitMonitor(r Route) fiber.Handler {
 		case !s.keys.allow(seal.HashToken(key)):
 			return ErrTooMany
 		}
+		if s.tokens.tokens.MayBe(key) || s.personal.MayBe(key) {
+			s.noteUse(c, seal.HashToken(key))
+		}
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		return c.Next()
 	}

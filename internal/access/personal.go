@@ -78,9 +78,10 @@ func RevokeTokens(ctx context.Context, tx db.Tx, op *Operator) error {
 
 // PersonalToken is one of an operator's tokens.
 type PersonalToken struct {
-	OperatorID int64 `bun:"operator_id"`
-	CreatedAt  int64 `bun:"created_at"` // Unix µs
-	ExpiresAt  int64 `bun:"expires_at"`
+	OperatorID int64  `bun:"operator_id"`
+	CreatedAt  int64  `bun:"created_at"` // Unix µs
+	ExpiresAt  int64  `bun:"expires_at"`
+	UsedAt     *int64 `bun:"used_at"` // last, to the hour; nil = never
 }
 
 // tokensListed bounds the tokens that are listed.
@@ -88,8 +89,9 @@ const tokensListed = 1000
 
 // RunningTokens returns the tokens that have not expired, newest first; of = the operator's id, 0 = all.
 func RunningTokens(ctx context.Context, d *db.DB, of int64) (rows []PersonalToken, err error) {
-	err = d.Read.NewRaw("SELECT operator_id, created_at, expires_at FROM operator_tokens WHERE expires_at > ? AND (? = 0 OR operator_id = ?)"+
-		" ORDER BY id DESC LIMIT ?", d.Now(), of, of, tokensListed).Scan(ctx, &rows)
+	err = d.Read.NewRaw("SELECT t.operator_id, t.created_at, t.expires_at, ku.used_at FROM operator_tokens AS t"+
+		" LEFT JOIN key_uses AS ku ON ku.key_hash = t.token_hash WHERE t.expires_at > ? AND (? = 0 OR t.operator_id = ?)"+
+		" ORDER BY t.id DESC LIMIT ?", d.Now(), of, of, tokensListed).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the personal tokens: %w", err)
 	}

@@ -43,6 +43,7 @@ type Token struct {
 	Hash      string    `bun:"token_hash"`
 	CreatedAt int64     `bun:"created_at"`
 	RevokedAt *int64    `bun:"revoked_at"`
+	UsedAt    *int64    `bun:"used_at,scanonly"` // last, to the hour; of List only
 }
 
 // Has reports whether the token has a scope.
@@ -133,7 +134,9 @@ func (t *Tokens) keep(ctx context.Context, tx db.Tx, action string, row Token) e
 // List returns all tokens by name, revoked ones included.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	var rows []Token
-	if err := t.db.Read.NewSelect().Model(&rows).OrderExpr("tk.name").Scan(ctx); err != nil {
+	err := t.db.Read.NewSelect().Model(&rows).ColumnExpr("tk.*, ku.used_at").Join("LEFT JOIN key_uses AS ku ON ku.key_hash = tk.token_hash").
+		OrderExpr("tk.name").Scan(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
 	return rows, nil

@@ -62,7 +62,8 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 	list, err := tokens.List(ctx)
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked")+limitedTo(l.Merchants))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked")+limitedTo(l.Merchants),
+			lastUse(l.UsedAt))
 	}
 	w.Flush()
 	return err
@@ -196,6 +197,13 @@ func limitedTo(m access.Merchants) string {
 }
 
 func moment(us *int64) string { return time.UnixMicro(*us).UTC().Format(time.RFC3339) }
+
+func lastUse(at *int64) string {
+	if at == nil {
+		return "not used yet"
+	}
+	return "used " + moment(at)
+}
 
 func ended(at *int64, word string) string {
 	if at == nil {

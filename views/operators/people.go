@@ -154,6 +154,7 @@ var sessionTexts = ui.ListTexts{Title: tOpenSessions, Icon: "users", None: tNoSe
 
 var tokenColumns = []ui.Column[access.PersonalToken]{
 	ui.TimeCol("made", text.Created, func(t access.PersonalToken) *int64 { return &t.CreatedAt }),
+	ui.TimeCol("used", tLastUse, func(t access.PersonalToken) *int64 { return t.UsedAt }),
 	ui.TimeCol("ends", text.Expires, func(t access.PersonalToken) *int64 { return &t.ExpiresAt }),
 }
 
@@ -226,6 +227,7 @@ var (
 	tOpenSessions = text.Text{ZH: "登录中", EN: "Sessions"}
 	tTokens       = text.Text{ZH: "个人令牌", EN: "Personal tokens"}
 	tNoSessions   = text.Text{ZH: "没有登录", EN: "Not signed in anywhere"}
+	tLastUse      = text.Text{ZH: "最近使用", EN: "Last used"}
 	tNoTokens     = text.Text{ZH: "没有个人令牌", EN: "No personal tokens"}
 	tSignsInAt    = text.Text{ZH: "通过身份提供方登录", EN: "Signs in at"}
 	tSecondThere  = text.Text{ZH: "由身份提供方负责", EN: "Asked for by the provider"}

@@ -60,8 +60,9 @@ type settingView struct {
 
 // secretView is a stored secret. SetAt is null if it was set before there was a history.
 type secretView struct {
-	Field string  `json:"field"`
-	SetAt *string `json:"set_at"`
+	Field      string  `json:"field"`
+	SetAt      *string `json:"set_at"`
+	LastUsedAt *string `json:"last_used_at" doc:"When a key of the API was used last, to the hour; null = not since it was set, or it is no such key."`
 }
 
 // maxHistory bounds the changes in which the times of secrets are looked up.
@@ -85,9 +86,20 @@ func (s *handlers) getSetting(section apply.Section) fiber.Handler {
 		if v.Object, err = e.JSON(); err != nil {
 			return err
 		}
-		times := e.SecretTimes(history)
+		times, keys := e.SecretTimes(history), access.MerchantKeys{}
+		if section.Kind == "merchant" {
+			if keys, err = access.MerchantKeysOf(ctx, s.DB.Read, e.Object.ID); err != nil {
+				return err
+			}
+		}
 		for _, field := range e.Secrets {
 			one := secretView{Field: field}
+			switch field {
+			case "api_key":
+				one.LastUsedAt = notify.StampOr(keys.API.UsedAt)
+			case "payout_key":
+				one.LastUsedAt = notify.StampOr(keys.Payout.UsedAt)
+			}
 			if at, known := times[field]; known {
 				one.SetAt = notify.StampOr(&at)
 			}
