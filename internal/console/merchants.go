@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/breaker"
 	"backstop/internal/list"
@@ -26,6 +27,7 @@ type Merchant struct {
 	Addresses []Address
 	Settings  merchant.Settings
 	Pinged    *notify.Attempt // the result of a requested ping
+	Keys      access.MerchantKeys
 }
 
 // Address is one endpoint of a merchant with its health, without secrets.
@@ -64,6 +66,9 @@ func (b *Reader) Merchant(ctx context.Context, code, pinged string) (*Merchant, 
 		return nil, err
 	}
 	if err := b.addAddresses(ctx, m); err != nil {
+		return nil, err
+	}
+	if m.Keys, err = access.MerchantKeysOf(ctx, b.db.Read, m.Code); err != nil {
 		return nil, err
 	}
 	return m, b.addPing(ctx, m, pinged)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/breaker"
@@ -44,6 +45,7 @@ func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 		Main:    []templ.Component{ui.If(d.Pinged != nil, pingAnswer(p, d.Pinged)), addressList(p, d), breakerHistory(p, d.History)},
 		Side: []templ.Component{
 			breakerPanel(p, d), ui.Facts(p, "told-title", tNotifySettings, d.settings(p)...),
+			ui.Facts(p, "api-keys-title", tAPIKeys, keyFact(p, tAPIKey, d.Keys.API), keyFact(p, tPayoutKey, d.Keys.Payout)),
 			ui.If(d.CanRotate, panel.ReasonPanel(p, "rotate", d.act("rotate"), d.FormKey+"r", tRotate, tRotateHow)),
 		},
 	})
@@ -61,6 +63,17 @@ func (d MerchantData) settings(p *ui.Page) []ui.Fact {
 		ui.TextFact(tInFlightMost, "", p.T(tPerNode, strconv.Itoa(d.Settings.MaxInFlight))),
 		ui.TextFact(tRateMost, "", p.T(tInAll, d.rate())).If(d.Settings.RatePerSecond > 0),
 	}
+}
+
+// keyFact is the last use of one of its keys.
+func keyFact(p *ui.Page, label text.Text, k access.KeyUse) ui.Fact {
+	switch {
+	case !k.Set:
+		return ui.TextFact(label, "", p.T(tKeyUnset))
+	case k.UsedAt == nil:
+		return ui.TextFact(label, "", p.T(tKeyUnused))
+	}
+	return ui.TimeFact(label, k.UsedAt)
 }
 
 // merchantState is whether the merchant is disabled, or else its health.
@@ -290,6 +303,11 @@ var (
 	tRateMost       = text.Text{ZH: "速率上限", EN: "Max. rate"}
 	tInAll          = text.Text{ZH: "%s（所有节点合计）", EN: "%s, all nodes together"}
 	tPerNode        = text.Text{ZH: "%s（每节点）", EN: "%s per node"}
+	tAPIKeys        = text.Text{ZH: "API 密钥的最近使用", EN: "Last use of API keys"}
+	tAPIKey         = text.Text{ZH: "商户接口", EN: "Orders and refunds"}
+	tPayoutKey      = text.Text{ZH: "出款", EN: "Payouts"}
+	tKeyUnset       = text.Text{ZH: "未设置", EN: "not set"}
+	tKeyUnused      = text.Text{ZH: "从未使用", EN: "never used"}
 	tRotate         = text.Text{ZH: "轮换签名密钥", EN: "Rotate the signing secret"}
 	tRotateHow      = text.Text{
 		ZH: "生成一个新密钥，只显示一次；之后的通知同时带新旧两个签名，旧密钥到下次轮换时失效。一小时内只能轮换一次。",
