@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
@@ -15,7 +16,9 @@ import (
 // Errors of sign-ins at a provider.
 var (
 	ErrNoRole = errors.New("none of the person's groups has a role")
-	ErrLinked = errors.New("this operator, or this subject of the provider, is linked already")
+	// ErrNoMerchant means that the provider limits the person to merchants and names none.
+	ErrNoMerchant = errors.New("the provider limits the person to no merchant")
+	ErrLinked     = errors.New("this operator, or this subject of the provider, is linked already")
 	// ErrProvider keeps people who sign in at the provider from also having a password.
 	ErrProvider = errors.New("this operator signs in at the provider: password and second factor are set there")
 )
@@ -27,15 +30,16 @@ type Identity struct {
 	Roles           Roles  // of the person's groups; "" = none
 	// Merchants are the codes to which the provider limits the person, separated by commas; "" = no limit,
 	// nil = it does not decide.
-	Merchants *string
+	Merchants  *string
+	NoMerchant bool // it limits the person and names none
 }
 
 // IsName reports whether an operator may have the name.
 func IsName(name string) bool { return nameForm.MatchString(name) }
 
 // SignInAs returns the operator of an identity with the roles that it has now. The first sign-in
-// adds the operator. A person without a role, or limited to a merchant that there is not, loses sessions
-// and personal tokens. Errors: ErrNoRole, ErrDisabled, ErrName, ErrLimit, UnknownMerchants, and ErrExists if somebody
+// adds the operator. A person without a role, or limited to no merchant or to one that there is not, loses
+// sessions and personal tokens. Errors: ErrNoRole, ErrNoMerchant, ErrDisabled, ErrName, ErrLimit, UnknownMerchants, and ErrExists if somebody
 // else has the name.
 func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*Operator, error) {
 	row, refused, err := o.signInAs(ctx, id, remote)
@@ -50,6 +54,9 @@ func (o *Operators) SignInAs(ctx context.Context, id Identity, remote string) (*
 	}
 	return row, nil
 }
+
+// endsSessions are the refusals of people who may not be here at all any more.
+var endsSessions = []error{ErrNoRole, ErrNoMerchant, ErrMerchants, ErrLimit}
 
 // signInAs is SignInAs; refused says why somebody who has signed in before may not any more.
 func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (row *Operator, refused, err error) {
@@ -67,7 +74,7 @@ func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (r
 			return err
 		}
 		refused = o.adopt(ctx, tx, row, id, remote)
-		if errors.Is(refused, ErrNoRole) || errors.Is(refused, ErrMerchants) || errors.Is(refused, ErrLimit) {
+		if slices.ContainsFunc(endsSessions, func(end error) bool { return errors.Is(refused, end) }) {
 			return errors.Join(EndSessions(ctx, tx, row), RevokeTokens(ctx, tx, row))
 		}
 		return refused
@@ -75,10 +82,23 @@ func (o *Operators) signInAs(ctx context.Context, id Identity, remote string) (r
 	return row, refused, err
 }
 
-// join adds the operator of an identity. Errors: ErrNoRole, ErrName, ErrExists, UnknownMerchants, db.ErrStale.
+// mayEnter reports whether the provider gives the person a role and, of a limit, a merchant. Errors:
+// ErrNoRole, ErrNoMerchant.
+func (id Identity) mayEnter() error {
+	switch {
+	case id.Roles == "":
+		return ErrNoRole
+	case id.NoMerchant:
+		return ErrNoMerchant
+	}
+	return nil
+}
+
+// join adds the operator of an identity. Errors: those of mayEnter, ErrName, ErrExists, UnknownMerchants,
+// db.ErrStale.
 func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote string) (*Operator, error) {
-	if id.Roles == "" {
-		return nil, ErrNoRole
+	if err := id.mayEnter(); err != nil {
+		return nil, err
 	}
 	if !IsName(id.Name) {
 		return nil, ErrName
@@ -107,10 +127,10 @@ func (o *Operators) join(ctx context.Context, tx db.Tx, id Identity, remote stri
 
 // adopt gives the operator the roles of the groups, and the limit where the provider sets it. The provider
 // decides, so that the last admin can lose the role too: the operator for emergencies has a password.
-// Errors: ErrNoRole, ErrLimit, UnknownMerchants; nothing is changed then.
+// Errors: those of mayEnter, ErrLimit, UnknownMerchants; nothing is changed then.
 func (o *Operators) adopt(ctx context.Context, tx db.Tx, row *Operator, id Identity, remote string) (err error) {
-	if id.Roles == "" {
-		return ErrNoRole
+	if err := id.mayEnter(); err != nil {
+		return err
 	}
 	was, limit := row.Roles, row.Merchants
 	if id.Merchants != nil {

@@ -173,7 +173,7 @@ func TestTheProviderLimitsToMerchants(t *testing.T) {
 			}
 		}
 		for _, step := range []struct {
-			claim string // "-" = the provider does not decide
+			claim string // "-" = the provider does not decide, "none" = its claim is empty
 			want  Merchants
 			err   error
 		}{
@@ -182,10 +182,15 @@ func TestTheProviderLimitsToMerchants(t *testing.T) {
 			{"m1,m9", "m1,m2", ErrMerchants},
 			{"-", "m1,m2", nil},
 			{"m1", "m1", nil},
+			{"none", "m1", ErrNoMerchant},
 			{"", "", nil},
 		} {
 			id := Identity{Issuer: issuer, Subject: "s-1", Name: "li", Roles: Support}
-			if step.claim != "-" {
+			switch step.claim {
+			case "-":
+			case "none":
+				id.Merchants, id.NoMerchant = new(string), true
+			default:
 				id.Merchants = &step.claim
 			}
 			var token string

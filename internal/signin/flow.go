@@ -171,7 +171,7 @@ func (c claims) time(name string) *time.Time {
 }
 
 // person returns who the claims are about.
-func (p *Provider) person(f Flow, id *oidc.IDToken, all claims) (who *Person, err error) {
+func (p *Provider) person(f Flow, id *oidc.IDToken, all claims) (*Person, error) {
 	// A token for several clients names the one that asked (OpenID Connect Core, 3.1.3.7).
 	if party := all.text("azp"); party != p.o.ClientID && (party != "" || len(id.Audience) > 1) {
 		return nil, fmt.Errorf("%w: it was made for another client", ErrToken)
@@ -179,12 +179,10 @@ func (p *Provider) person(f Flow, id *oidc.IDToken, all claims) (who *Person, er
 	if id.Subject == "" || len(id.Subject) > maxSubject {
 		return nil, fmt.Errorf("%w: its subject has no or too many characters", ErrToken)
 	}
-	who = &Person{Identity: access.Identity{
+	who := &Person{Identity: access.Identity{
 		Issuer: p.o.Issuer, Subject: id.Subject, Name: all.name(), Roles: p.roles(all.texts(p.o.GroupsClaim)),
 	}}
-	if who.Merchants, err = p.merchants(all); err != nil {
-		return nil, err
-	}
+	who.Merchants, who.NoMerchant = p.merchants(all)
 	now := p.o.Now()
 	at := all.time("auth_time")
 	if at != nil && at.After(now.Add(clockSkew)) {
@@ -228,17 +226,14 @@ func (p *Provider) roles(groups []string) access.Roles {
 }
 
 // merchants returns the codes of the merchants to which the person is limited, separated by commas; nil =
-// the provider does not decide. An empty claim is not taken for no limit. Errors: ErrToken.
-func (p *Provider) merchants(all claims) (*string, error) {
+// the provider does not decide. none: its claim is empty, which is not taken for no limit.
+func (p *Provider) merchants(all claims) (codes *string, none bool) {
 	if p.o.MerchantsClaim == "" {
-		return nil, nil
+		return nil, false
 	}
 	if _, ok := all[p.o.MerchantsClaim]; !ok {
-		return new(string), nil
+		return new(string), false
 	}
-	codes := strings.Join(all.texts(p.o.MerchantsClaim), ",")
-	if strings.Trim(codes, ", ") == "" {
-		return nil, fmt.Errorf("%w: its claim %s names no merchant", ErrToken, p.o.MerchantsClaim)
-	}
-	return &codes, nil
+	text := strings.Join(all.texts(p.o.MerchantsClaim), ",")
+	return &text, strings.Trim(text, ", ") == ""
 }

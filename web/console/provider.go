@@ -144,6 +144,10 @@ var refusedPeople = map[error]text.Text{
 		ZH: "您已在 %[1]s 登录，但它把您限定在这里没有的商户。请联系管理它的人，或一位管理员（%[2]s）。",
 		EN: "You are signed in at %[1]s, which limits you to a merchant that does not exist here. Ask whoever manages it, or an admin of this console (%[2]s).",
 	},
+	access.ErrNoMerchant: {
+		ZH: "您已在 %[1]s 登录，但它没有给您任何商户。请联系管理它的人，或一位管理员（%[2]s）。",
+		EN: "You are signed in at %[1]s, which limits you to merchants and names none. Ask whoever manages it, or an admin of this console (%[2]s).",
+	},
 	access.ErrLimit: {
 		ZH: "您已在 %[1]s 登录，但您的角色必须限定商户，而它没有限定。请联系管理它的人，或一位管理员（%[2]s）。",
 		EN: "You are signed in at %[1]s, but your role is for those who are limited to merchants, which it does not do. Ask whoever manages it, or an admin of this console (%[2]s).",
