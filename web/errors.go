@@ -203,6 +203,7 @@ var domainErrors = []struct {
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},
 	{access.ErrRole, http.StatusUnprocessableEntity, "invalid_field", "role", "没有这个角色"},
 	{apply.ErrRotated, http.StatusTooManyRequests, "rotated_recently", "", "签名密钥一小时内刚轮换过：请等各处都用上新密钥再试"},
+	{apply.ErrStoredInvalid, http.StatusConflict, "settings_invalid", "", "这个商户已存的配置不再有效：请管理员先修正"},
 	{apply.ErrRotationWaits, http.StatusConflict, "second_person_needed", "", "这里更换密钥需要第二人复核：请联系管理员，或通过 API 轮换"},
 	{access.ErrRoleLimit, http.StatusUnprocessableEntity, "invalid_field", "role", "商户角色只给限定商户的人：请先限定商户"},
 	{access.ErrLimit, http.StatusUnprocessableEntity, "invalid_field", "merchants", "商户角色必须限定商户：请填写商户代码"},

@@ -41,6 +41,16 @@ func TestAMerchantsSystemRotatesItsSigningSecret(t *testing.T) {
 	if got := rotate(webtest.KeyOfGalaxy, ""); got.Status != http.StatusOK || secrets() != 2 {
 		t.Errorf("with an overlap: %d, %d secrets", got.Status, secrets())
 	}
+	if got := rotate(webtest.KeyOfOther, "a"); got.Status != http.StatusOK {
+		t.Errorf("the other merchant: %d", got.Status)
+	}
+	if _, err := h.DB.NewRaw("UPDATE merchants SET notify = ? WHERE code = 'm2'",
+		`{"urls":["http://10.0.0.1/n"],"ack":"status","format":"standard","schedule":"day","timeout_ms":5000,"max_in_flight":9}`).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := rotate(webtest.KeyOfOther, "c"); got.Problem() != "409 settings_invalid" {
+		t.Errorf("with stored settings that are not allowed any more: %s", got.Problem())
+	}
 	if got := rotate(webtest.KeyOfGalaxy, "b"); got.Problem() != "429 rotated_recently" {
 		t.Errorf("at once again: %s", got.Problem())
 	}
@@ -49,7 +59,7 @@ func TestAMerchantsSystemRotatesItsSigningSecret(t *testing.T) {
 	}
 	var actors []string
 	if err := h.DB.NewRaw("SELECT actor FROM audit WHERE action = 'merchant.rotate_secret'").Scan(t.Context(), &actors); err != nil ||
-		len(actors) != 2 || actors[0] != "merchant:m1" {
+		len(actors) != 3 || actors[0] != "merchant:m1" || actors[2] != "merchant:m2" {
 		t.Errorf("the audit has %v, %v", actors, err)
 	}
 }

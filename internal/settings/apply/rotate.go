@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"time"
 
 	"backstop/internal/access"
@@ -25,6 +26,7 @@ const rotateAfter = time.Hour
 // Errors of a rotation.
 var (
 	ErrRotated       = errors.New("the signing secret was replaced within the last hour: wait until everything verifies with it")
+	ErrStoredInvalid = errors.New("the stored settings of this merchant are not valid any more: whoever runs the installation corrects them first")
 	ErrRotationWaits = errors.New("a change of secrets needs a second person here: ask an admin, or rotate by the API")
 )
 
@@ -40,7 +42,8 @@ const signingPrefix = "whsec_"
 
 // RotateActs returns the act that replaces the signing secret of the merchant in Ref.ID; the newest one of
 // before stays beside it. Outcome.After returns the new secret, a string, once. A merchant's key is proof
-// enough where other changes of secrets wait for a second person. Errors: ErrRotated, ErrRotationWaits.
+// enough where other changes of secrets wait for a second person. Errors: ErrRotated, ErrStoredInvalid,
+// ErrRotationWaits.
 func RotateActs(env Env) []act.Kind {
 	x := rotator{env}
 	return []act.Kind{{
@@ -90,7 +93,7 @@ func (x rotator) do(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) 
 	return out, nil
 }
 
-// rotation is the change to a new secret beside the newest stored one. Errors: ErrRotated.
+// rotation is the change to a new secret beside the newest stored one. Errors: ErrRotated, ErrStoredInvalid.
 func (x rotator) rotation(ctx context.Context, env settings.Env, stored *settings.Stored, code, secret string) (*declaration, error) {
 	section, _ := SectionOf("merchants")
 	e, err := x.env.entry(ctx, stored, section, section.Object(code))
@@ -108,7 +111,11 @@ func (x rotator) rotation(ctx context.Context, env settings.Env, stored *setting
 	}
 	entry := mapping()
 	e.sign(entry, secret, OverlapKeep)
-	return x.env.edit(ctx, env, stored, Edit{Object: e.Object, Entry: yamlText(entry)})
+	d, err := x.env.edit(ctx, env, stored, Edit{Object: e.Object, Entry: yamlText(entry)})
+	if invalid, is := errors.AsType[*Invalid](err); is {
+		return nil, fmt.Errorf("%w: %w", ErrStoredInvalid, invalid)
+	}
+	return d, err
 }
 
 // maxSecretChanges bounds the changes in which the time of the last rotation is looked up.
