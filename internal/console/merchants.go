@@ -27,6 +27,7 @@ type Merchant struct {
 	Addresses []Address
 	Settings  merchant.Settings
 	Pinged    *notify.Attempt // the result of a requested ping
+	Steps     MerchantSteps
 	Keys      access.MerchantKeys
 }
 
@@ -68,10 +69,14 @@ func (b *Reader) Merchant(ctx context.Context, code, pinged string) (*Merchant, 
 	if err := b.addAddresses(ctx, m); err != nil {
 		return nil, err
 	}
+	if err := b.addSteps(ctx, m); err != nil {
+		return nil, err
+	}
 	if m.Keys, err = access.MerchantKeysOf(ctx, b.db.Read, m.Code); err != nil {
 		return nil, err
 	}
-	return m, b.addPing(ctx, m, pinged)
+	m.Pinged, err = b.pingOf(ctx, m.ID, pinged)
+	return m, err
 }
 
 func (b *Reader) addAddresses(ctx context.Context, m *Merchant) error {
@@ -104,25 +109,26 @@ func (b *Reader) addAddresses(ctx context.Context, m *Merchant) error {
 	return nil
 }
 
-func (b *Reader) addPing(ctx context.Context, m *Merchant, pinged string) error {
-	event, err := notify.FindEvent(ctx, b.db.Read, pinged)
+// pingOf returns the attempt of a ping to a merchant by its notification; nil = there is none.
+func (b *Reader) pingOf(ctx context.Context, merchantID int64, notification string) (*notify.Attempt, error) {
+	event, err := notify.FindEvent(ctx, b.db.Read, notification)
 	if errors.Is(err, notify.ErrNoDelivery) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var rows []notify.Attempt
 	err = b.db.Read.NewRaw("SELECT a.* FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
-		" WHERE d.subject_id = ? AND d.event_type = ? AND d.recipient_id = ? LIMIT 1", event.SubjectID, notify.Ping, m.ID).Scan(ctx, &rows)
+		" WHERE d.subject_id = ? AND d.event_type = ? AND d.recipient_id = ? LIMIT 1", event.SubjectID, notify.Ping, merchantID).Scan(ctx, &rows)
 	if err != nil {
-		return fmt.Errorf("read the result of a ping: %w", err)
+		return nil, fmt.Errorf("read the result of a ping: %w", err)
 	}
-	if len(rows) > 0 {
-		MaskAttempt(&rows[0])
-		m.Pinged = &rows[0]
+	if len(rows) == 0 {
+		return nil, nil
 	}
-	return nil
+	MaskAttempt(&rows[0])
+	return &rows[0], nil
 }
 
 // MerchantList declares the list of merchants. Its pages are in the order of declaration and

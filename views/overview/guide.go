@@ -106,5 +106,4 @@ var (
 	tStepCallback = text.Text{ZH: "发送已签名的回调", EN: "Send a signed callback"}
 	tStepAddress  = text.Text{ZH: "把这个地址交给渠道，末尾是渠道代码：", EN: "Give this address, which ends in the supplier's code, to the supplier:"}
 	tStepDemo     = text.Text{ZH: "或者先看演示：停止服务，运行", EN: "Or try the demo first: stop the server and run"}
-	tDone         = text.Text{ZH: "已完成", EN: "done"}
 )

@@ -41,7 +41,7 @@ func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 			ui.LinkFact(text.Text{}, p.T(text.Statements), link.MerchantMonth(d.Code, p.At(p.Now.UnixMicro()))),
 		},
 		Actions: []templ.Component{settingsButton(p, link.Settings("merchants", d.Code), tEditSettings)},
-		Lead:    []templ.Component{merchantNow(p, d)},
+		Lead:    []templ.Component{ui.If(!d.Over(), merchantSteps(p, d)), merchantNow(p, d)},
 		Main:    []templ.Component{ui.If(d.Pinged != nil, pingAnswer(p, d.Pinged)), addressList(p, d), breakerHistory(p, d.History)},
 		Side: []templ.Component{
 			breakerPanel(p, d), ui.Facts(p, "told-title", tNotifySettings, d.settings(p)...),

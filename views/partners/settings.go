@@ -6,7 +6,6 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
-	"backstop/internal/console"
 	"backstop/internal/settings"
 	"backstop/internal/settings/apply"
 	"backstop/views/link"
@@ -42,10 +41,7 @@ type SettingsData struct {
 	Others   []settings.HistoryRow // changes by others since the draft
 	History  []settings.HistoryRow
 	Did      *audit.Row
-	Callback string // the URL of a stored supplier's callbacks
-	Queried  bool   // the supplier can be queried
-	Tried    *console.Call
-	Key      string // of the form of a query
+	GoLive   *GoLive // of a stored supplier
 }
 
 // SettingsInput is an input with what it shows.
@@ -345,14 +341,6 @@ var (
 	tFirstURL      = text.Text{ZH: "通知地址", EN: "Endpoint"}
 	tFirstURLHow   = text.Text{ZH: "商户接收通知的地址；以后可以添加更多。", EN: "Where the merchant is notified; more can be added later."}
 	tKeysMade      = text.Text{ZH: "API 密钥和签名密钥会自动生成，应用之后显示一次。", EN: "An API key and a signing secret are made, and shown once after you apply it."}
-	tNextSteps     = text.Text{ZH: "接下来", EN: "Next steps"}
-	tCallbackCopy  = text.Text{ZH: "把这个回调地址交给渠道：", EN: "Give this callback URL to the supplier:"}
-	tTryCallback   = text.Text{ZH: "在回调试验台粘贴一条测试回调，查看每项检查", EN: "Paste a test callback into the playground and see every check"}
-	tTryQuery      = text.Text{ZH: "试查一笔不存在的订单", EN: "Query a payment that does not exist"}
-	tTryQueryHow   = text.Text{ZH: "渠道答复“不存在”，说明查单的密钥有效。", EN: "If it answers “no such payment”, its keys for queries work."}
-	tNoQuery       = text.Text{ZH: "没有查单的密钥或地址：只接收回调。", EN: "It has no keys or address for queries: it only sends callbacks."}
-	tTried         = text.Text{ZH: "渠道的答复：%s", EN: "The supplier's answer: %s"}
-	tEnableLast    = text.Text{ZH: "试过之后，在上面的“启用”里选“是”并应用。", EN: "Once you have tried it, set Enabled above to yes and apply."}
 	tContinue      = text.Text{ZH: "继续", EN: "Continue"}
 	tUnreadNow     = text.Text{ZH: "已存的这些值无法读取，请重新填写：%s", EN: "The stored values of these fields cannot be read; enter them again: %s"}
 	tMerchantSteps = text.Text{ZH: "打开商户页", EN: "Open the merchant"}

@@ -28,7 +28,7 @@ var keyKinds = map[supplier.KeyKind]text.Text{
 }
 
 // SupplierPage is one supplier: how it does, what it was refused for, its keys and settings.
-func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
+func SupplierPage(p *ui.Page, d *console.SupplierDetail, g *GoLive) templ.Component {
 	code := link.Query(d.Code)
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/suppliers", Label: text.Suppliers}, Title: p.Supplier(d.Code), State: supplierState(p, d.SupplierHealth),
@@ -39,7 +39,7 @@ func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
 			ui.LinkFact(text.Text{}, p.T(tItsWaiting), link.Awaited(d.Code)),
 		},
 		Actions: []templ.Component{settingsButton(p, link.Settings("suppliers", d.Code), tEditSettings), playgroundButton(p, d.Code)},
-		Lead:    []templ.Component{ui.If(d.Broken, ui.Notice(p, "bad", p.T(tUnusableHow)))},
+		Lead:    []templ.Component{ui.If(d.Broken, ui.Notice(p, "bad", p.T(tUnusableHow))), supplierLead(p, g)},
 		Main: []templ.Component{
 			ui.TablePanel(p, "refusals-title", refusalTexts, refusalColumns(d), d.Refusals),
 			ui.TablePanel(p, "calls-title", callTexts, callColumns, d.Calls),
@@ -52,6 +52,14 @@ func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
 			ui.Facts(p, "settings-title", tSupplierSettings, supplierSettings(p, d.SupplierHealth)...),
 		},
 	})
+}
+
+// supplierLead is what is left to do; nothing if the settings cannot be used, or nothing is left.
+func supplierLead(p *ui.Page, g *GoLive) templ.Component {
+	if g == nil || g.Over() {
+		return templ.NopComponent
+	}
+	return supplierSteps(p, *g)
 }
 
 func supplierFigures(p *ui.Page, s console.SupplierHealth) []ui.Fact {

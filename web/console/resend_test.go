@@ -62,7 +62,7 @@ func newWaiting(t *testing.T, d *db.DB, n int) *waiting {
 	for i := range n {
 		w.add(i)
 	}
-	w.node()
+	w.node(t)
 	w.within("the breaker opens", func() bool { return number(t, d, "SELECT count(*) FROM breakers WHERE state = 'open'") == 1 })
 	w.within("nothing runs", func() bool { return number(t, d, "SELECT count(*) FROM deliveries WHERE status = 'sending'") == 0 })
 	return w
@@ -106,16 +106,20 @@ func (w *waiting) add(i int) {
 	w.nos, w.ids = append(w.nos, no), append(w.ids, id)
 }
 
-// node is another node that sends. It learns of operators' acts only through its ticks.
-func (w *waiting) node() {
-	book := breaker.NewCache(w.DB, func(recipient.Recipient) breaker.Policy {
+// toLoopback sends webhooks to this machine.
+func toLoopback() notify.Channel {
+	return webhook.New(egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
+}
+
+// node is another node that sends to all merchants. It learns of operators' acts only through its ticks.
+func (h *harness) node(t *testing.T) {
+	book := breaker.NewCache(h.DB, func(recipient.Recipient) breaker.Policy {
 		return breaker.Policy{Failures: 3, Open: openFor, Window: time.Minute}
 	})
-	channel := webhook.New(egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
 	log := slog.New(slog.DiscardHandler)
 	disp := notify.NewDispatcher(notify.Options{
-		DB: w.DB, Directory: w.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: channel},
-		Nudger: notify.NewNudger(noTasks{}, w.DB.Now, log), Breakers: book, Concurrency: 10, Timeout: time.Minute, Log: log,
+		DB: h.DB, Directory: h.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: toLoopback()},
+		Nudger: notify.NewNudger(noTasks{}, h.DB.Now, log), Breakers: book, Concurrency: 10, Timeout: time.Minute, Log: log,
 	})
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -126,15 +130,17 @@ func (w *waiting) node() {
 				return
 			case <-time.After(50 * time.Millisecond):
 			}
-			for _, b := range []*breaker.Cache{book, w.Breakers} {
+			for _, b := range []*breaker.Cache{book, h.Breakers} {
 				if err := b.Refresh(context.Background()); err != nil {
-					w.t.Error(err)
+					t.Error(err)
 				}
 			}
-			disp.Pull([]int64{1})
+			for _, m := range h.Settings.Merchants().All() {
+				disp.Pull([]int64{m.ID})
+			}
 		}
 	}()
-	w.t.Cleanup(func() {
+	t.Cleanup(func() {
 		close(stop)
 		<-done
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -182,7 +182,7 @@ func (s *settingPages) show(c *fiber.Ctx, status int, x opened, invalid *apply.I
 		return err
 	}
 	if s.section.Kind == "supplier" && x.entry.Stored {
-		if err := s.addSteps(c, &d); err != nil {
+		if d.GoLive, err = s.goLive(c, x.entry.Object.ID); err != nil {
 			return err
 		}
 	}
@@ -215,20 +215,6 @@ func (s *settingPages) show(c *fiber.Ctx, status int, x opened, invalid *apply.I
 	}
 	d.Was = base64.RawURLEncoding.EncodeToString(raw)
 	return s.Render(c, status, partners.SettingsPage(p, d))
-}
-
-// addSteps adds what follows for a supplier: its callback URL, a query, and the answer to the last one.
-func (s *settingPages) addSteps(c *fiber.Ctx, d *partners.SettingsData) error {
-	code := d.Entry.Object.ID
-	d.Callback, d.Key = s.Config.PublicURL+web.CallbackPath+code, act.NewKey()
-	e, ok := s.Settings.Current().Suppliers.Lookup(code)
-	d.Queried = ok && e.Can().Querier != nil
-	id, err := strconv.ParseInt(c.Query("tried"), 10, 64)
-	if err != nil || !d.Queried {
-		return nil
-	}
-	d.Tried, err = s.Console.Trial(c.UserContext(), code, id)
-	return err
 }
 
 // showTrial shows the answer to a query of a supplier.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"backstop/internal/act"
@@ -55,7 +56,31 @@ func (s *handlers) supplierPage(c *fiber.Ctx) error {
 	if err != nil {
 		return slow(ctx, err)
 	}
-	return s.Render(c, http.StatusOK, partners.SupplierPage(s.Page(c), d))
+	g, err := s.goLive(c, code)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	return s.Render(c, http.StatusOK, partners.SupplierPage(s.Page(c), d, g))
+}
+
+// goLive reads how far a supplier has come, with the answer to the query in ?tried=; nil = its settings
+// cannot be used.
+func (s *handlers) goLive(c *fiber.Ctx, code string) (*partners.GoLive, error) {
+	e, ok := s.Settings.Current().Suppliers.Lookup(code)
+	if !ok {
+		return nil, nil
+	}
+	g := &partners.GoLive{
+		Code: code, Callback: s.Config.PublicURL + web.CallbackPath + code, Enabled: e.Enabled, CanQuery: e.Can().Querier != nil, Key: act.NewKey(),
+	}
+	var err error
+	if g.SupplierSteps, err = s.Console.SupplierSteps(c.UserContext(), e.ID, code); err != nil {
+		return nil, err
+	}
+	if id, bad := strconv.ParseInt(c.Query("tried"), 10, 64); bad == nil {
+		g.Tried, err = s.Console.Trial(c.UserContext(), code, id)
+	}
+	return g, err
 }
 
 // knownSupplier returns the supplier's code in the path; act.ErrNotFound = there is none.

@@ -94,7 +94,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	})
 	t.Cleanup(o.Payouts.Close)
 	applying := apply.Env{
-		DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB), CheckURL: egress.NewRules(nil).CheckURL,
+		DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB), CheckURL: egress.NewRules(o.Config.NotifyAllowCIDRs).CheckURL,
 		Life: o.Config.ApprovalExpires,
 	}
 	o.Applies = applying
