@@ -120,12 +120,12 @@ func (s *Server) admitOperator(r Route) fiber.Handler {
 		if page := gatePages[op.Gate]; page != "" && c.Path() != page && (permission != access.UseAccount || op.Gate == access.GiveCode) {
 			return c.Redirect(page, http.StatusSeeOther)
 		}
-		if err := r.limit(c, actor); err != nil && r.Path == "/" {
-			return c.Redirect(limitedHome, http.StatusSeeOther)
-		} else if err != nil {
+		if err := r.limit(c, actor); err != nil {
 			return err
 		}
-		if !s.Policy.Allows(op.Roles, permission) {
+		if may := s.Policy.Allows(op.Roles, permission); !may && r.Path == "/" && actor.Merchants != nil {
+			return c.Redirect(limitedHome, http.StatusSeeOther)
+		} else if !may {
 			return forbidden(s.Policy.RolesWith(permission))
 		}
 		if !isSafe(c.Method()) && permission != access.UseAccount && s.Ready.failed("redis", "database", "writable") != nil {

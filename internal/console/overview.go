@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/breaker"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/report"
 
@@ -153,6 +154,41 @@ const (
 	healthRead = 300
 )
 
+// worst returns the merchants that need attention most, in this order.
+func worst(all []MerchantHealth) []MerchantHealth {
+	slices.SortFunc(all, func(x, y MerchantHealth) int {
+		a, okA := x.Rate()
+		c, okC := y.Rate()
+		if !okA {
+			a = 1
+		}
+		if !okC {
+			c = 1
+		}
+		return cmp.Or(cmp.Compare(y.AtRisk.Orders(), x.AtRisk.Orders()), cmp.Compare(a, c), cmp.Compare(x.Merchant, y.Merchant))
+	})
+	return all[:min(len(all), healthShown)]
+}
+
+// Own returns the money at risk of some merchants, and those of them that need attention: all that can be
+// summed up by merchant exactly.
+func (b *Reader) Own(ctx context.Context, merchants []int64) (*Risk, []MerchantHealth, error) {
+	risk, err := report.AtRiskOf(ctx, b.db, merchants)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, _, err := b.merchantStatuses(ctx, list.Of(merchants...), "", MerchantEnabled, 0, healthRead)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := make([]MerchantHealth, len(rows))
+	for i, m := range rows {
+		all[i] = m.MerchantHealth
+		all[i].Merchant, all[i].AtRisk, all[i].Waiting = m.ID, risk.ByMerchant[m.ID], risk.Waiting[m.ID].Orders()
+	}
+	return &Risk{Risk: risk}, worst(all), nil
+}
+
 // Health returns the merchants that need attention: first those with the most money at risk,
 // then those with the lowest rate. Money in different currencies cannot be compared; numbers of
 // orders can.
@@ -176,18 +212,7 @@ func (b *Reader) Health(ctx context.Context) ([]MerchantHealth, error) {
 			all = append(all, MerchantHealth{Health: report.Health{Merchant: id}, AtRisk: s, Waiting: risk.Waiting[id].Orders()})
 		}
 	}
-	slices.SortFunc(all, func(x, y MerchantHealth) int {
-		a, okA := x.Rate()
-		c, okC := y.Rate()
-		if !okA {
-			a = 1
-		}
-		if !okC {
-			c = 1
-		}
-		return cmp.Or(cmp.Compare(y.AtRisk.Orders(), x.AtRisk.Orders()), cmp.Compare(a, c), cmp.Compare(x.Merchant, y.Merchant))
-	})
-	all = all[:min(len(all), healthShown)]
+	all = worst(all)
 	slow, err := notify.SlowRecipients(ctx, b.db)
 	if err != nil {
 		return nil, err

@@ -162,14 +162,21 @@ func RowsOf(part Part, now int64) (Rows, bool) {
 }
 
 // AtRisk reads the money at risk. Its counter is as of the last fold.
-func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
+func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) { return atRisk(ctx, d, true, nil) }
+
+// AtRiskOf is AtRisk for some merchants.
+func AtRiskOf(ctx context.Context, d *db.DB, merchants []int64) (*Risk, error) { return atRisk(ctx, d, false, merchants) }
+
+// atRisk reads the money at risk of all merchants, or of some.
+func atRisk(ctx context.Context, d *db.DB, all bool, merchants []int64) (*Risk, error) {
+	of := bun.List(append([]int64{-1}, merchants...)) // -1 is no merchant: a list is never empty
 	r := &Risk{
 		At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]Standing{},
 		Kinds: map[string]Standing{},
 	}
 	var rows []riskRow
-	err := d.Read.NewRaw(
-		"SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_unnotified WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
+	err := d.Read.NewRaw("SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_unnotified"+
+		" WHERE (orders <> 0 OR amount <> 0) AND (? OR merchant_id IN (?)) ORDER BY currency", all, of).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read unnotified money: %w", err)
 	}
@@ -179,14 +186,14 @@ func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 			continue
 		}
 		rows = nil
-		of, _ := RowsOf(s.part, r.At)
+		rowsOf, _ := RowsOf(s.part, r.At)
 		err := d.Read.NewRaw(
 			"SELECT merchant_id, currency, kind, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
 				s.alias+".merchant_id, "+s.alias+".currency, "+s.alias+".amount, "+s.kind+" AS kind, "+s.since+" AS since FROM "+s.table+
 				" AS "+
 				s.alias+
-				" WHERE "+of.Where+" LIMIT ?) AS w GROUP BY merchant_id, currency, kind ORDER BY currency",
-			append(of.Args, riskRows)...).Scan(ctx, &rows)
+				" WHERE "+rowsOf.Where+" AND (? OR "+s.alias+".merchant_id IN (?)) LIMIT ?) AS w GROUP BY merchant_id, currency, kind ORDER BY currency",
+			append(rowsOf.Args, all, of, riskRows)...).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("sum up what is %s: %w", s.part, err)
 		}

@@ -149,6 +149,7 @@ var (
 	tMinutesN    = text.Text{ZH: "%s 分钟", EN: "%s min"}
 	tHoursN      = text.Text{ZH: "%s 小时", EN: "%s h"}
 	tDaysN       = text.Text{ZH: "%s 天", EN: "%s d"}
+	tOwnFigures  = text.Text{ZH: "您的商户，截至 %s", EN: "Your merchants, as of %s"}
 	tLate        = text.Text{ZH: "偏慢", EN: "Late"}
 	tIdle        = text.Text{ZH: "空闲", EN: "Idle"}
 	tMiniWarn    = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs in-process, for development only"}

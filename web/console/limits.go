@@ -16,6 +16,8 @@ func (s *handlers) limits() map[string]web.Limit {
 	merchant := web.OwnRow(s.Server, merchantByCode, web.MerchantCode)
 	exception := web.OwnRow(s.Server, ownerOfException, idIn("exception"))
 	return map[string]web.Limit{
+		"/": web.ByHandler,
+
 		"/orders":                                 web.ByHandler,
 		"/orders/:order_no":                       order,
 		"/orders/:order_no/_head":                 order,

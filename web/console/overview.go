@@ -17,8 +17,15 @@ import (
 )
 
 // today shows what needs an operator, the most money first, and how things are; with a filter, only the
-// former; for ?format=, that as a file.
+// former; for ?format=, that as a file. Whoever is limited to merchants sees their figures.
 func (s *handlers) today(c *fiber.Ctx) error {
+	if own := s.Actor(c).Merchants; own != nil {
+		risk, all, err := s.Console.Own(c.UserContext(), own)
+		if err != nil {
+			return err
+		}
+		return s.Render(c, http.StatusOK, overview.OwnToday(s.Page(c), risk, all))
+	}
 	f, err := readAttention(c)
 	if err != nil {
 		return err
