@@ -118,7 +118,7 @@ func TestTheGuideEndsWithADeliveredNotification(t *testing.T) {
 		t.Fatalf("the overview has %d ticks", v.stepsDone())
 	}
 	v.create()
-	key := regexp.MustCompile(`export SANDBOX_KEY=(sk_test_[a-z0-9]+)`).FindStringSubmatch(v.page)
+	key := regexp.MustCompile(`export SANDBOX_KEY=(sk_sandbox_[a-z0-9]+)`).FindStringSubmatch(v.page)
 	if key == nil || v.stepsDone() != 1 {
 		t.Fatalf("the new key is not shown, or %d ticks", v.stepsDone())
 	}

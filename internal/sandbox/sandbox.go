@@ -46,8 +46,8 @@ const (
 	ActObject   = "guide"
 )
 
-// NewAPIKey returns a new key for the merchant.
-func NewAPIKey() string { return "sk_test_" + strings.ToLower(rand.Text()+rand.Text()) }
+// NewAPIKey returns a new key for the merchant. Keys that begin with sk_test_ belong to test mode.
+func NewAPIKey() string { return "sk_sandbox_" + strings.ToLower(rand.Text()+rand.Text()) }
 
 // Declaration returns the apply file of the supplier and the merchant, with new secrets.
 func Declaration(apiKey string) []byte {

@@ -20,7 +20,7 @@ func TestTheCallbackIsThatOfTheDeclaredSupplier(t *testing.T) {
 	var file struct {
 		Suppliers []struct{ Config json.RawMessage }
 	}
-	if err := json.Unmarshal(Declaration("sk_test_0"), &file); err != nil {
+	if err := json.Unmarshal(Declaration("sk_sandbox_0"), &file); err != nil {
 		t.Fatal(err)
 	}
 	adapter, err := sortedparams.Kind.New(Code, file.Suppliers[0].Config, nil)

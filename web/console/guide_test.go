@@ -29,7 +29,7 @@ func TestTheStepsOfTheGuideAreAudited(t *testing.T) {
 	made := h.Post(t, cookie, "/guide/sandbox", "form_key", "k")
 	_, key, _ := strings.Cut(made.Body, "export SANDBOX_KEY=")
 	key, _, _ = strings.Cut(key, "<")
-	if again := h.Post(t, cookie, "/guide/sandbox", "form_key", "k"); !strings.HasPrefix(key, "sk_test_") ||
+	if again := h.Post(t, cookie, "/guide/sandbox", "form_key", "k"); !strings.HasPrefix(key, "sk_sandbox_") ||
 		strings.Contains(again.Body, "export SANDBOX_KEY=") {
 		t.Errorf("the key %q, and a form that is sent twice shows another", key)
 	}
@@ -154,7 +154,7 @@ func TestTheGuideByKeyboard(t *testing.T) {
 	run(t, ctx, chromedp.Navigate(base+"/"), chromedp.WaitReady("#guide form"))
 	look("guide-begins")
 	press("/guide/sandbox")
-	run(t, ctx, chromedp.WaitVisible("#key-title"), chromedp.WaitReady(`[data-copy^="export SANDBOX_KEY=sk_test_"]`))
+	run(t, ctx, chromedp.WaitVisible("#key-title"), chromedp.WaitReady(`[data-copy^="export SANDBOX_KEY=sk_sandbox_"]`))
 	look("guide-key")
 	press("/guide/order")
 	run(t, ctx, becomes("location.pathname === '/guide' && document.querySelector('form[action=\"/guide/callback\"]') !== null"))
