@@ -36,7 +36,7 @@ var layers = [][]string{
 	},
 	{
 		"internal/orderquery", "internal/decision", "internal/analytics", "internal/dailyreport", "internal/callback", "internal/console", "internal/sweep",
-		"internal/verify", "views/ui", "views/chart", "views/link", "views/wording", "views/panel",
+		"internal/verify", "internal/testmode", "views/ui", "views/chart", "views/link", "views/wording", "views/panel",
 	},
 	districts,
 	{"views/search"},

@@ -1,0 +1,129 @@
+// Package testmode is what test mode has besides the program itself: a supplier whose payments are made on
+// a page, by keys of their own.
+package testmode
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"backstop/internal/base/text"
+	"backstop/internal/merchant"
+	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
+)
+
+const (
+	// Code is the code of the supplier.
+	Code = "sandbox"
+	// PayPath is the prefix of the paths of the payment pages.
+	PayPath = "/test/pay/"
+	// FailingReason is the reason of a refund that the supplier refuses.
+	FailingReason = "sandbox: fail"
+)
+
+// keyField is the field of the supplier's config with the key that signs its callbacks.
+const keyField = "key"
+
+// NewAPIKey returns a new API key of test mode.
+func NewAPIKey() string { return merchant.TestKeyPrefix + strings.ToLower(rand.Text()+rand.Text()) }
+
+// NewSigningSecret returns a new secret of a merchant's notifications.
+func NewSigningSecret() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return "whsec_" + base64.StdEncoding.EncodeToString(secret)
+}
+
+// Kind is the kind of the supplier: its callbacks are sorted parameters, and it starts payments and makes
+// refunds inside this process. site returns the URL of test mode, where its pages are.
+func Kind(site func() string) supplier.Kind {
+	kind := sortedparams.Kind
+	parent := kind.New
+	kind.Name, kind.Texts = Code, &text.Codes{} // the texts are those of its parent
+	kind.New = func(code string, config json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
+		adapter, err := parent(code, config, out)
+		if err != nil {
+			return nil, err
+		}
+		return payments{adapter, site}, nil
+	}
+	return kind
+}
+
+// payments is the supplier with the calls that it answers itself.
+type payments struct {
+	supplier.Adapter
+	site func() string
+}
+
+// Abilities implements supplier.Caller.
+func (p payments) Abilities() supplier.Abilities {
+	return supplier.Abilities{Payer: p, Refunder: p, RefundRepeat: supplier.Forever}
+}
+
+// answered is the exchange of a call that no network carried.
+func answered(what string, class supplier.Class) supplier.Exchange {
+	return supplier.Exchange{Class: class, Request: []byte(what)}
+}
+
+// Start implements supplier.Payer: the buyer pays on a page of ours.
+func (p payments) Start(_ context.Context, x supplier.Payment) (supplier.Started, error) {
+	if x.Method != "" && x.Method != supplier.MethodRedirect {
+		return supplier.Started{}, &supplier.FieldError{Field: "method", Problem: "the sandbox has a page: use redirect"}
+	}
+	return supplier.Started{
+		State: supplier.Accepted, Kind: supplier.ValueRedirect, Value: p.site() + PayPath + x.OrderNo, Word: "WAIT",
+		Exchange: answered("start "+x.Reference, supplier.ClassOK),
+	}, nil
+}
+
+// Refund implements supplier.Refunder. It succeeds at once, unless its reason asks for a failure.
+func (p payments) Refund(_ context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
+	if r.Reason == FailingReason {
+		return supplier.RefundAnswer{
+			State: supplier.RefundFailed, Word: "FAIL", Exchange: answered("refund "+r.No, supplier.ClassRefused),
+		}, nil
+	}
+	return supplier.RefundAnswer{
+		State: supplier.RefundSucceeded, SupplierNo: "SBR" + r.No, Word: "SUCCESS", Exchange: answered("refund "+r.No, supplier.ClassOK),
+	}, nil
+}
+
+// RefundQuery implements supplier.Refunder: every refund that it was asked for is made.
+func (p payments) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
+	return p.Refund(ctx, r)
+}
+
+// Declaration returns the apply file of the supplier, with a new key.
+func Declaration() []byte {
+	return written(map[string]any{"suppliers": []any{map[string]any{
+		"code": Code, "kind": Code, "name": "Sandbox", "ask_pending": false,
+		"config": map[string]any{
+			"format": "form", "algorithm": "hmac-sha256", keyField: rand.Text(), "sign_case": "lower",
+			"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
+			"currency_field": "currency", "status_field": "status", "paid_values": []string{paid}, "failed_values": []string{failed},
+		},
+	}}})
+}
+
+// Twin returns the apply file of a live merchant's twin. Without a signing secret, only its API key is
+// replaced.
+func Twin(code, name, apiKey, signingSecret string) []byte {
+	twin := map[string]any{"code": code, "api_key": apiKey}
+	if signingSecret != "" {
+		twin["name"], twin["signing_secret"] = name, signingSecret
+		twin["notify"] = map[string]any{"endpoints": []any{map[string]any{"name": "listen", "channel": "websocket", "url": "websocket:"}}}
+	}
+	return written(map[string]any{"merchants": []any{twin}})
+}
+
+func written(file map[string]any) []byte {
+	text, err := json.Marshal(file) // JSON is valid YAML
+	if err != nil {
+		panic("testmode: " + err.Error()) // texts only
+	}
+	return text
+}
