@@ -27,6 +27,7 @@ const (
 	RedisDown        = "redis_down"          // 100 = a node cannot use it
 	ClockSkew        = "clock_skew"          // between two clocks, in ms
 	WrongKey         = "wrong_key"           // 100 = a node does not have the master key in use
+	TestModeDown     = "test_mode_down"      // 100 = test mode does not run on a node
 	NodesDiffer      = "nodes_differ"        // 100 = running nodes differ in what must agree
 	OurFault         = "our_fault"           // notifications waiting because of a fault of ours, in hundredths
 	StuckOrders      = "stuck_orders"        // orders without a result half an hour after the third query, in hundredths
@@ -127,6 +128,7 @@ var defaults = []struct {
 	{Rule{Name: RedisDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
 	{Rule{Name: ClockSkew, Fire: 2000, Clear: 1000, HoldS: 20, QuietS: 3600}, milliseconds},
 	{Rule{Name: WrongKey, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
+	{Rule{Name: TestModeDown, Fire: 50, Clear: 0, HoldS: 0, QuietS: 3600}, onOff},
 	{Rule{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600}, onOff},
 	{Rule{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting}, // a single one is enough
 	{Rule{Name: StuckOrders, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting},

@@ -29,6 +29,7 @@ var ruleTexts = map[string]struct {
 	ClockSkew:           {text.Text{ZH: "时钟偏差过大", EN: "clocks differ too much"}, "/"},
 	ClockStep:           {text.Text{ZH: "系统时钟被调整", EN: "a clock was set"}, "/"},
 	WrongKey:            {text.Text{ZH: "节点的主密钥不是当前使用的", EN: "a node does not have the master key in use"}, "/"},
+	TestModeDown:        {text.Text{ZH: "测试模式未运行", EN: "test mode does not run"}, "/"},
 	NodesDiffer:         {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
 	OurFault:            {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait because of a fault on our side"}, "/notifications"},
 	Unreadable:          {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read; their notifications wait"}, "/"},

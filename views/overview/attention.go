@@ -413,6 +413,10 @@ var advices = map[string]advice{
 		ZH: "重新启动 Redis，无需恢复数据；期间由数据库推进，会慢一些。",
 		EN: "Start Redis again; nothing has to be restored. The database drives the work meanwhile, a little slower.",
 	}, stuckChapter},
+	alert.TestModeDown: {text.Text{
+		ZH: "节点日志（mode=test）写明原因；真实收款不受影响，每 30 秒自动重试。",
+		EN: "The log of the node says why (mode=test). Live payments are not affected, and it is tried again every 30 s.",
+	}, "alerts"},
 	alert.WrongKey: {text.Text{ZH: "把当前使用的主密钥交给该节点并重启它。", EN: "Give the node the master key in use and restart it."}, "keys"},
 	alert.BooksDiffer: {text.Text{
 		ZH: "运行 backstop verify 查看涉及的行；处理完成后关闭本事件。",
