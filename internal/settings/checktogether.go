@@ -6,6 +6,7 @@ import (
 
 	"backstop/internal/base/textlimit"
 	"backstop/internal/fee"
+	"backstop/internal/merchant"
 )
 
 // keyOwner is the field of a merchant that has a key.
@@ -87,6 +88,9 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 					k.wrong(fmt.Sprintf("payout_fees[%d].supplier", i), "there is no supplier %q: declare it first",
 						textlimit.Clip(f.Supplier, maxShown))
 				}
+			}
+			if s.env.TestMode && merchant.IsTestKey(v.APIKey.Plain()) {
+				k.wrong(apiKey, "keys of test mode begin with sk_test_: give the merchant another one")
 			}
 			k.ownKey(owners, keyOwner{apiKey, v.Code}, v.APIKey)
 			k.ownKey(owners, keyOwner{payoutKey, v.Code}, v.PayoutKey)

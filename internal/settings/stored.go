@@ -40,6 +40,8 @@ type Env struct {
 	CheckHeaders   func(map[string]string) error
 	EnableEndpoint func(ctx context.Context, tx db.Tx, owner int64, endpoint string) error
 	Defaults       Defaults
+	// TestMode is on: keys that begin like its own would not reach the live merchants that they belong to.
+	TestMode bool
 }
 
 // Defaults apply to recipients without their own settings. Zero values mean schedule day, 10 s,

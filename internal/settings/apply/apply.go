@@ -40,6 +40,8 @@ type Env struct {
 	Channels    map[string]func(url string) error
 	Credentials map[string]func(map[string]string) error
 	Defaults    settings.Defaults
+	// TestMode is that of settings.Env.
+	TestMode bool
 	// Force also writes suppliers, merchants and subscriptions that have not changed.
 	Force bool
 	// Token is the personal token of the operator who proposes the changes that need a second
@@ -56,7 +58,7 @@ func (e Env) settings() settings.Env {
 		DB: e.DB, Keys: e.Keys, Kinds: e.Kinds, Ledger: e.Ledger,
 		CheckURL: e.CheckURL, Channels: e.Channels, Credentials: e.Credentials,
 		Events: notify.Types, ParseSchedule: ParseSchedule, ParseSecret: webhook.ParseSecret,
-		CheckHeaders: checkHeaders, EnableEndpoint: notify.EnableEndpoint, Defaults: e.Defaults,
+		CheckHeaders: checkHeaders, EnableEndpoint: notify.EnableEndpoint, Defaults: e.Defaults, TestMode: e.TestMode,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 func TestProblemsNameLineAndField(t *testing.T) {
 	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
+	env.TestMode = true
 	supplier := func(rest string) string {
 		return "suppliers:\n- code: a\n  kind: fake\n  config: { mch_id: x }\n  " + rest
 	}
@@ -43,6 +44,7 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{"skus:\n- &x { sku: a, stock: 1 }\n- *x", ":3: skus[1]: aliases"},
 		{"skus: [{ sku: !!str a, stock: 1 }]", "skus[0].sku: tags"},
 
+		{merchant("api_key: sk_test_0123456789abcdef0123"), ":4: merchants[0].api_key: keys of test mode begin with sk_test_"},
 		{supplier("colour: red"), ":5: suppliers[0].colour: unknown field"},
 		{supplier("enabled: maybe"), ":5: suppliers[0].enabled: use true or false"},
 		{supplier("allow_ips: [1.2.3.4/8]"), `suppliers[0].allow_ips[0]: 1.2.3.4/8 has bits set beyond its prefix length: use 1.0.0.0/8`},

@@ -52,6 +52,7 @@ var said = []text.Text{
 	{EN: "certificate and key are not a pair in PEM: give both as they were issued", ZH: "证书和私钥不是一对 PEM：请按签发的原样填写"},
 	{EN: "a subscription has no API key to connect with: use another channel", ZH: "订阅没有 API 密钥，不能连接：请用其他方式"},
 	{EN: "this is the %s of merchant %s: each needs its own", ZH: "这是商户 %[2]s 的 %[1]s：每个商户须各用各的"},
+	{EN: "keys of test mode begin with sk_test_: give the merchant another one", ZH: "sk_test_ 开头的密钥属于测试模式：请换一个"},
 	{EN: "there is no supplier %q: declare it first", ZH: "没有渠道 %s：请先添加"},
 	{EN: "there is no merchant %q: declare it first", ZH: "没有商户 %s：请先添加"},
 	{EN: "there is no merchant %q: declare it under merchants", ZH: "没有商户 %s：请先添加"},
