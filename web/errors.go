@@ -37,6 +37,7 @@ import (
 	"backstop/internal/stock"
 	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
+	"backstop/internal/testmode"
 	"backstop/views/reference"
 	"backstop/views/ui"
 
@@ -106,6 +107,10 @@ var (
 	errAway = &Error{
 		Status: http.StatusServiceUnavailable, Code: "unavailable",
 		Message: "the database is unavailable or read-only: try again",
+	}
+	errNoTestMode = &Error{
+		Status: http.StatusServiceUnavailable, Code: "unavailable",
+		Message: "test mode does not run at the moment: try again later",
 	}
 	errUnreadable = &Error{
 		Status: http.StatusServiceUnavailable, Code: "settings_unreadable",
@@ -199,6 +204,9 @@ var domainErrors = []struct {
 	{payment.ErrState, http.StatusConflict, "wrong_state", "", "订单当前的状态不能这样操作"},
 	{payment.ErrAttemptOpen, http.StatusConflict, "attempt_open", "", "已发起的支付仍可能付款：请等它失败或关闭"},
 	{suppliercall.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
+	{testmode.ErrScenario, http.StatusNotFound, "not_found", "", ""},
+	{testmode.ErrSupplier, http.StatusConflict, "wrong_state", "", "这笔订单的渠道不是 sandbox"},
+	{testmode.ErrOften, http.StatusTooManyRequests, "rate_limited", "", ""},
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", "", "库存不足"},
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},
 	{access.ErrRole, http.StatusUnprocessableEntity, "invalid_field", "role", "没有这个角色"},

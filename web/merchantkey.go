@@ -15,6 +15,7 @@ import (
 	"backstop/internal/merchant"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // missEvery is how often an unknown API key may cause a read of the settings; see
@@ -26,14 +27,14 @@ const maxKey = 512
 
 // BearerHash returns the hash of the request's key, or "".
 func BearerHash(c *fiber.Ctx) string {
-	if key := bearerKey(c); key != "" {
+	if key := bearerKey(&c.Request().Header); key != "" {
 		return seal.HashToken(key)
 	}
 	return ""
 }
 
-func bearerKey(c *fiber.Ctx) string {
-	lines := copyHeader(&c.Request().Header).Values(fiber.HeaderAuthorization)
+func bearerKey(h *fasthttp.RequestHeader) string {
+	lines := copyHeader(h).Values(fiber.HeaderAuthorization)
 	if len(lines) != 1 {
 		return ""
 	}
@@ -60,6 +61,9 @@ func (s *Server) admitMerchant(want MerchantKey) fiber.Handler {
 		if m == nil && s.misses.Allow() {
 			_ = s.Settings.Refresh(c.UserContext()) // on an error the settings stay as they are
 			m, key = s.merchantOf(hash)
+		}
+		if m == nil && s.TestMode != nil && merchant.IsTestKey(bearerKey(&c.Request().Header)) {
+			return errNoTestMode
 		}
 		if m == nil {
 			return errUnauthorized

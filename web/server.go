@@ -46,6 +46,7 @@ import (
 	"backstop/internal/settings/apply"
 	"backstop/internal/signin"
 	"backstop/internal/supplier"
+	"backstop/internal/testmode"
 	"backstop/static"
 
 	"github.com/gofiber/fiber/v2"
@@ -111,7 +112,12 @@ type Options struct {
 	// Sockets holds the WebSockets over which merchants are notified.
 	Sockets *websocket.Hub
 	// Texts finds the texts of codes in rows.
-	Texts   text.Catalog
+	Texts text.Catalog
+	// TestMode returns what serves the API with keys of test mode, which has a server of its own: nil while it does
+	// not run. A nil TestMode: it is off.
+	TestMode func() fasthttp.RequestHandler
+	// Sandbox makes the payments of test mode; nil = this is not test mode.
+	Sandbox *testmode.Supplier
 	Version string
 	Log     *slog.Logger
 }
@@ -134,8 +140,9 @@ const (
 // Server serves HTTP. The handlers of web/api and web/console embed it.
 type Server struct {
 	Options
-	app       *fiber.App // of the public address
-	admin     *fiber.App // of the console's own address; nil = none
+	app       *fiber.App                     // of the public address
+	admin     *fiber.App                     // of the console's own address; nil = none
+	merchants func() fasthttp.RequestHandler // of requests that another server passes on
 	mu        sync.Mutex
 	listeners []*lingerListener
 	down      bool
@@ -181,6 +188,9 @@ func New(o Options, table func(*Server) []Route) *Server {
 			panic(fmt.Sprintf("%s %s has no audience", r.Method, r.Path))
 		}
 	}
+	s.merchants = sync.OnceValue(func() fasthttp.RequestHandler {
+		return s.newApp(0, func(a Audience) bool { return a == ForMerchant || a == ForAnyone }).Handler()
+	})
 	limit := connections(o.Config.HTTPConnections, o.Log)
 	if o.Config.AdminListen == "" {
 		s.app = s.newApp(limit, func(Audience) bool { return true })
@@ -215,7 +225,7 @@ func (s *Server) newApp(connections int, serves func(Audience) bool) *fiber.App 
 		ErrorHandler:                 s.fail,
 	})
 	server := app.Server()
-	server.Handler = s.closeInDrain(closeUnknown(server.Handler))
+	server.Handler = s.closeInDrain(closeUnknown(s.passToTest(server.Handler)))
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
 	server.SecureErrorLogMessage = true // errors must not repeat headers, which contain keys
@@ -328,6 +338,9 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 	c.Locals(localRequestID, id)
 	c.Set(fiber.HeaderXRequestID, id)
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	if s.Sandbox != nil {
+		c.Set(testHeader, "true")
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

@@ -70,12 +70,17 @@ func refuseForeign(c *fiber.Ctx) error {
 func (s *Server) secure() bool { return strings.HasPrefix(s.Config.AdminURL, "https://") }
 
 // CookieName returns the session cookie's name. With TLS it has the prefix that makes browsers
-// refuse the cookie from any other host and path.
+// refuse the cookie from any other host and path. Browsers send a cookie to every port of a host, so that
+// of test mode has another name.
 func (s *Server) CookieName() string {
-	if s.secure() {
-		return "__Host-backstop"
+	name := "backstop"
+	if s.Sandbox != nil {
+		name = "backstop-test"
 	}
-	return "backstop"
+	if s.secure() {
+		return "__Host-" + name
+	}
+	return name
 }
 
 // SetCookie sets a cookie; negative seconds delete it.

@@ -82,7 +82,7 @@ func (b *tokenCache) read(ctx context.Context) error {
 // no other site can use it.
 func (s *Server) admitMonitor(r Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		key := bearerKey(c)
+		key := bearerKey(&c.Request().Header)
 		if key == "" {
 			return errUnauthorized
 		}

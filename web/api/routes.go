@@ -114,7 +114,7 @@ func Routes(server *web.Server) []web.Route {
 			table[i].Handler = readers[i].before(r.Handler)
 		}
 	}
-	return append(table, s.described(table, readers)...)
+	return slices.Concat(table, s.described(table, readers), s.testRoutes())
 }
 
 // reads is a route of what services with the scope monitor, and operators, may read.

@@ -257,7 +257,7 @@ func (s *handlers) routes() []web.Route {
 		}
 		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
-	all, limits := s.follow(s.decisions(slices.Concat(s.settingRoutes(), list))), s.limits()
+	all, limits := s.follow(s.decisions(slices.Concat(s.settingRoutes(), list, s.testRoutes()))), s.limits()
 	for i, r := range all {
 		all[i].Limit = limits[r.Path]
 	}
