@@ -151,6 +151,7 @@ func (a *App) readGone(ctx context.Context) []alert.Reading {
 	return append(all,
 		alert.Reading{Rule: alert.RedisDown, Rest: true, Except: names},
 		alert.Reading{Rule: alert.WrongKey, Rest: true, Except: names},
+		alert.Reading{Rule: alert.TestModeDown, Rest: true, Except: names},
 		alert.Reading{Rule: alert.ClockSkew, Rest: true, Except: clocks},
 	)
 }
@@ -163,6 +164,7 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 	all := []alert.Reading{
 		{Rule: alert.RedisDown, Subject: node, Value: down(redis)},
 		{Rule: alert.ClockSkew, Subject: node + clockOfDatabase, Value: a.db.Skew().Abs().Milliseconds()},
+		{Rule: alert.TestModeDown, Subject: node, Value: down(a.test.err())},
 	}
 	if err := a.checkKeys(ctx); err == nil || errors.Is(err, settings.ErrForeignKey) {
 		all = append(all, alert.Reading{Rule: alert.WrongKey, Subject: node, Value: down(err)})

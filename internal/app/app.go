@@ -47,6 +47,7 @@ import (
 	"backstop/internal/signin"
 	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
+	"backstop/internal/testmode"
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
@@ -73,6 +74,8 @@ type Options struct {
 	Version, Commit string
 	// Demo prints a new password at each start.
 	Demo bool
+	// Test: this is test mode beside another App of the process, with a configuration of TestConfig.
+	Test bool
 }
 
 // App is one serving process.
@@ -117,6 +120,8 @@ type App struct {
 	listener         net.Listener
 	// adminListener is the console's own listener; nil = none.
 	adminListener net.Listener
+	test          *testApp           // nil = test mode is off
+	sandbox       *testmode.Supplier // nil = this is not test mode
 	jobs          *jobs.Jobs
 	ticks         jobs.Ticks
 	unreadable    []string         // settings that were unreadable at the watch's last reading
@@ -138,14 +143,18 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if _, embedded := o.Config.Embedded(); embedded && o.Roles != (Roles{true, true, true}) {
 		return nil, fmt.Errorf("%w: a subset of roles needs a Redis that the others share: set BACKSTOP_REDIS_URL", ErrUsage)
 	}
-	at, err := redisAt(o.Config)
+	at, err := redisAt(o)
+	if err != nil {
+		return nil, err
+	}
+	test, err := newTestApp(o)
 	if err != nil {
 		return nil, err
 	}
 	if err := NeedKeys(o.Config); err != nil {
 		return nil, err
 	}
-	a := &App{o: o, fatal: make(chan error, 4), ready: make(chan struct{})}
+	a := &App{o: o, test: test, fatal: make(chan error, 4), ready: make(chan struct{})}
 	if err := a.open(ctx, at); err != nil {
 		a.Close()
 		return nil, err
@@ -160,7 +169,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.closing(func() { a.folder.Close() })
-	for _, step := range []func(context.Context) error{a.openDB, a.openKeys, a.openApplies, a.openAudit, a.openTraces} {
+	for _, step := range []func(context.Context) error{a.openDB, a.openKeys, a.openApplies, a.openAudit, a.openTraces, a.openSandbox} {
 		if err = step(ctx); err != nil {
 			return err
 		}
@@ -168,7 +177,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.openRedis(ctx, at); err != nil {
 		return err
 	}
-	a.settings, a.policy = settings.NewStore(a.db, Kinds(), a.keys, a.o.Log), newPolicy()
+	a.settings, a.policy = settings.NewStore(a.db, a.kinds(), a.keys, a.o.Log), newPolicy()
 	a.settings.GrantTo(a.policy)
 	a.openCalls()
 	if a.signIn, err = signin.FromConfig(a.o.Config, a.db.NowTime); err != nil {
@@ -390,9 +399,11 @@ func (a *App) build() {
 	}
 	a.openBatches()
 	a.views = &savedview.Views{DB: a.db, Policy: a.policy, Lists: console.ViewLists()}
-	beginCounters()
-	metric.RegisterBacklogs(a.backlogs)
-	metric.RegisterSnapshot(a.snapshot)
+	if !a.o.Test { // the figures of a process are those of its live application
+		beginCounters()
+		metric.RegisterBacklogs(a.backlogs)
+		metric.RegisterSnapshot(a.snapshot)
+	}
 	operators := access.NewOperators(a.db, a.audit)
 	a.approvals = a.desk(operators)
 	acts := a.acts(channels, operators)
@@ -402,6 +413,10 @@ func (a *App) build() {
 			DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals,
 			Wait: c.CallbackWait, Tracer: a.tracer,
 		})
+		if a.o.Test {
+			a.sandbox = testmode.New(testmode.Options{DB: a.db, Settings: a.settings, Receive: receiver.Receive, Log: a.o.Log})
+			a.closing(a.sandbox.Close)
+		}
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
 			Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes,
@@ -410,6 +425,7 @@ func (a *App) build() {
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Pauses: a.pauses, Approvals: a.approvals, Applies: a.applies,
 			Texts:    Texts(),
+			TestMode: a.test.handler(), Sandbox: a.sandbox,
 			Provider: a.signIn, Mail: a.mailer(), Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)
 	}

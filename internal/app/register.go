@@ -43,11 +43,22 @@ import (
 	"backstop/internal/supplier/stripe"
 	"backstop/internal/supplier/wechatpay"
 	"backstop/internal/sweep"
+	"backstop/internal/testmode"
 )
 
 // Kinds returns the kinds of suppliers. A new kind is a folder and a line here.
 func Kinds() supplier.Kinds {
 	return supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
+}
+
+// TestKinds returns the kinds of suppliers of test mode; site returns its URL.
+func TestKinds(site func() string) supplier.Kinds { return append(Kinds(), testmode.Kind(site)) }
+
+func (a *App) kinds() supplier.Kinds {
+	if a.o.Test {
+		return TestKinds(a.URL)
+	}
+	return Kinds()
 }
 
 // Texts returns the texts that rows store by code, of the core and of each kind of supplier.
@@ -154,6 +165,7 @@ func (a *App) desk(operators *access.Operators) *approval.Desk {
 
 func (a *App) openApplies(context.Context) (err error) {
 	a.applies, err = Applies(a.o.Config, a.db, a.keys)
+	a.applies.Kinds = a.kinds()
 	return err
 }
 
@@ -167,6 +179,7 @@ func Applies(c config.Config, d *db.DB, keys *seal.Keyring) (apply.Env, error) {
 		DB: d, Keys: keys, Kinds: Kinds(), Ledger: ledger.New(d),
 		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Channels: Targets(), Credentials: Credentials(), Life: c.ApprovalExpires,
 		Defaults: settings.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
+		TestMode: c.TestListen != "",
 	}, nil
 }
 

@@ -33,13 +33,16 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	served := a.serve()
+	defer a.test.wait()
 	// From here on callbacks arrive, so every return needs shutdown.
 	defer a.shutdown(stopWork)
+	defer a.test.stop()
 	err := a.start(work)
 	if err != nil {
 		return err
 	}
 	close(a.ready)
+	a.test.start(a.db.NodeName())
 	debug.FreeOSMemory() // memory used by the start: parsed policies, templates, settings
 	select {
 	case <-ctx.Done():
@@ -59,6 +62,7 @@ func (a *App) drain(served <-chan error) error {
 	}
 	a.o.Log.Info("drain", "for", a.o.Config.Drain.String())
 	a.server.Drain()
+	a.test.drain()
 	over := time.NewTimer(a.o.Config.Drain)
 	defer over.Stop()
 	select {
@@ -107,7 +111,11 @@ func (a *App) Ready() <-chan struct{} { return a.ready }
 
 // listen opens the listeners.
 func (a *App) listen() (err error) {
-	if a.listener, err = a.listenOn(a.o.Config.Listen, "BACKSTOP_LISTEN"); err != nil || a.o.Config.AdminListen == "" {
+	setting := "BACKSTOP_LISTEN"
+	if a.o.Test {
+		setting = "BACKSTOP_TEST_LISTEN"
+	}
+	if a.listener, err = a.listenOn(a.o.Config.Listen, setting); err != nil || a.o.Config.AdminListen == "" {
 		return err
 	}
 	a.adminListener, err = a.listenOn(a.o.Config.AdminListen, "BACKSTOP_ADMIN_LISTEN")
@@ -175,7 +183,7 @@ func (a *App) greet(ctx context.Context) error {
 	case made && password == "":
 		fmt.Fprintln(a.o.Out, "admin one-time password: the one in BACKSTOP_ADMIN_PASSWORD_FILE")
 	case made:
-		fmt.Fprintf(a.o.Out, "admin one-time password: %s\n", password)
+		fmt.Fprintf(a.o.Out, "%sadmin one-time password: %s\n", a.mode(), password)
 	}
 	if a.o.Demo {
 		if err := a.greetDeciders(ctx, operators); err != nil {
@@ -183,9 +191,17 @@ func (a *App) greet(ctx context.Context) error {
 		}
 	}
 	if a.server != nil {
-		fmt.Fprintf(a.o.Out, "console: %s\n", a.ConsoleURL())
+		fmt.Fprintf(a.o.Out, "%sconsole: %s\n", a.mode(), a.ConsoleURL())
 	}
 	return nil
+}
+
+// mode begins the lines of the greeting that are about test mode.
+func (a *App) mode() string {
+	if a.o.Test {
+		return "test mode: "
+	}
+	return ""
 }
 
 // demoDeciders are the demo's operators for decisions by two people: one proposes, the other

@@ -116,6 +116,11 @@ type Config struct {
 	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts and of the mailed daily report."`
 	ReportURLs    []Secret `env:"REPORT_URLS" default:"" empty:"none: the reports are on the page only" form:"mail" doc:"Who gets the daily report by mail: smtp://user:password@host:port/?from=…&to=a@example.com,b@example.com, one mail a day for each URL."`
 
+	TestListen      string `env:"TEST_LISTEN" default:"" empty:"no test mode" form:"address" group:"Test mode" doc:"Address of test mode: its console, its API and its payment pages, on a database of its own (docs/testmode.md). With it, LISTEN takes API keys that begin with sk_test_, for test mode."`
+	TestURL         string `env:"TEST_URL" default:"" empty:"from TEST_LISTEN" form:"public" doc:"URL of test mode, of which the URLs of payment pages are made."`
+	TestDatabaseURL Secret `env:"TEST_DATABASE_URL" default:"" empty:"SQLite in the folder test of the data folder; required with DATABASE_URL" form:"postgres" doc:"PostgreSQL database of test mode; never that of DATABASE_URL."`
+	TestRedisURL    Secret `env:"TEST_REDIS_URL" default:"" empty:"the database after that of REDIS_URL; embedded without REDIS_URL; required with a cluster" form:"redis" doc:"Redis of test mode."`
+
 	OTLPEndpoint string `env:"OTLP_ENDPOINT" default:"" empty:"OTEL_EXPORTER_OTLP_ENDPOINT, else none" form:"public" group:"Traces" doc:"OpenTelemetry collector (OTLP over HTTP, http://127.0.0.1:4318) that receives the traces of payments: callback, commit, delivery. Headers and certificates come from the OTEL_EXPORTER_OTLP_* variables."`
 	TraceOneIn   int    `env:"TRACE_ONE_IN" default:"1" min:"1" max:"1000000" doc:"One payment in this many is traced."`
 
