@@ -81,6 +81,9 @@ type commands struct {
 	Supplier   supplierCmd       `cmd:"" help:"Try the settings of a supplier, offline."`
 	Callback   callbackCmd       `cmd:"" help:"Send a callback that this program signs as a configured supplier, to a server on this machine; exit 1 if it is refused."`
 	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds with their real APIs; prints their declaration for apply."`
+	Testmode   testmodeCmd       `cmd:"" help:"Manage test mode."`
+	Listen     listenCmd         `cmd:"" help:"Pass the notifications of test mode to a program on this machine, until interrupted."`
+	Trigger    triggerCmd        `cmd:"" help:"Bring an event about in test mode, so that its notification is sent."`
 	Bench      benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
 	Health     healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
 	Doctor     doctorCmd         `cmd:"" help:"Check settings, keys, database, Redis, clocks, disk and reachability; exit 1 if something is wrong."`
