@@ -33,6 +33,8 @@ type Options struct {
 	// LinkedOnly is for a process without workers: it sends only to merchants connected to it,
 	// which no other process can notify.
 	LinkedOnly bool
+	// Unmetered leaves the gauges of the process to another Dispatcher.
+	Unmetered bool
 	// Paused reports whether nothing may be sent now because an operator has paused it; nil =
 	// never.
 	Paused func() bool
@@ -68,12 +70,15 @@ func NewDispatcher(o Options) *Dispatcher {
 	d.worker = work.NewWorker(work.Options[*load, *outcome]{
 		DB: o.DB, Slots: d.slots, Source: &source{&d.o, d.links, d.gates, d.faults}, Lease: o.Timeout + leaseMargin,
 		Run: d.sender.run, Commit: d.results.commit, Written: d.results.written,
-		Observe: metric.ObserveBatch("results"), Use: observeSlots, Log: o.Log,
+		Observe: metric.ObserveBatch("results"), Use: d.observeSlots, Log: o.Log,
 	})
 	return d
 }
 
-func observeSlots(s work.Stats) {
+func (d *Dispatcher) observeSlots(s work.Stats) {
+	if d.o.Unmetered {
+		return
+	}
 	metric.InFlight.WithLabelValues("quick").Set(float64(s.Quick))
 	metric.InFlight.WithLabelValues("slow").Set(float64(s.Slow))
 }

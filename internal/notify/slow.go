@@ -58,7 +58,9 @@ func readPublished[T any](ctx context.Context, d *db.DB, column string) (all []T
 // the tick, and writes only changes.
 func (d *Dispatcher) PublishSlow(ctx context.Context) error {
 	slow := d.slots.SlowLanes()
-	metric.SlowMerchants.Set(float64(len(slow)))
+	if !d.o.Unmetered {
+		metric.SlowMerchants.Set(float64(len(slow)))
+	}
 	return publish(ctx, d.o.DB, &d.slow, "slow", slow)
 }
 
