@@ -77,6 +77,8 @@ type Options struct {
 	Zone   *time.Location
 	// Ticks records when the ticks ran; nil = not recorded.
 	Ticks *Ticks
+	// Unmetered leaves the gauges of the process to other Jobs.
+	Unmetered bool
 	// Fatal ends this process: its node slot is lost.
 	Fatal func(error)
 }
@@ -298,6 +300,9 @@ func (j *Jobs) refreshBreakers(ctx context.Context) error {
 	if err := errors.Join(j.o.Breakers.Refresh(ctx), j.o.SupplierBreakers.Refresh(ctx)); err != nil {
 		return err
 	}
+	if j.o.Unmetered {
+		return nil
+	}
 	states := map[breaker.State]int{}
 	for _, r := range j.o.Breakers.All() {
 		states[r.State]++
@@ -319,7 +324,9 @@ func (j *Jobs) clocks(ctx context.Context) error {
 	if err != nil || step == 0 {
 		return err
 	}
-	metric.ClockSteps.Inc()
+	if !j.o.Unmetered {
+		metric.ClockSteps.Inc()
+	}
 	direction := "forward"
 	if step < 0 {
 		direction = "back"
