@@ -204,8 +204,12 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 }
 
 // checkRoles refuses a role of the configuration that was never declared: mistyped, it would oblige nobody
-// to give a second factor. One that was disabled is fine.
+// to give a second factor. One that was disabled is fine. Roles of one's own are declared in the live database
+// only.
 func (a *App) checkRoles(ctx context.Context) error {
+	if a.o.Test {
+		return nil
+	}
 	named := map[string][]string{"BACKSTOP_REQUIRE_TOTP": a.o.Config.RequireTOTP}
 	for _, x := range a.o.Config.OIDCRoles {
 		named["BACKSTOP_OIDC_ROLES"] = append(named["BACKSTOP_OIDC_ROLES"], x.Role)
@@ -354,7 +358,7 @@ func (a *App) build() {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Directory: a.settings.Merchants, Channels: channels, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
-			Acks: a.acks, LinkedOnly: !a.o.Roles.Worker, Paused: func() bool { return a.pauses.Paused(pause.Notifications) },
+			Acks: a.acks, Unmetered: a.o.Test, LinkedOnly: !a.o.Roles.Worker, Paused: func() bool { return a.pauses.Paused(pause.Notifications) },
 		})
 		dispatcher := a.dispatcher // the field is nil after the shutdown
 		a.sockets.OnConnect = func(merchantID int64) { a.connected(dispatcher, merchantID) }

@@ -90,7 +90,7 @@ func (a *App) start(ctx context.Context) (err error) {
 		SupplierBreakers: a.supplierBreakers, Ledger: a.ledger, Disputes: a.disputes, Views: a.views,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Audit: a.audit, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Zone: a.o.Config.Timezone,
-		Nights: SweepPlan(a.o.Config), Sweeps: a.sweeps, Ticks: &a.ticks,
+		Nights: SweepPlan(a.o.Config), Sweeps: a.sweeps, Ticks: &a.ticks, Unmetered: a.o.Test,
 		Fatal: func(err error) { a.fatal <- err }, Alerts: alerts, Daily: a.dailyReports(alerts.Reports),
 		Retention: jobs.Retention{
 			Callbacks: a.o.Config.RetentionCallbacks, Attempts: a.o.Config.RetentionAttempts, History: a.o.Config.RetentionHistory,

@@ -41,6 +41,9 @@ func TestConfig(c config.Config) (config.Config, error) {
 			return c, fmt.Errorf("%w: a cluster has one database only: set BACKSTOP_TEST_REDIS_URL to another Redis", ErrUsage)
 		}
 	}
+	if c.OIDCIssuer != "" && c.TestURL == "" {
+		return c, fmt.Errorf("%w: the provider of BACKSTOP_OIDC_ISSUER sends people back to the console: set BACKSTOP_TEST_URL", ErrUsage)
+	}
 	if !c.MasterKey.IsSet() {
 		c.MasterKeyFile = c.MasterKeyPath()
 	}

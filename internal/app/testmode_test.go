@@ -44,6 +44,10 @@ func TestTestModeHasNothingOfTheLiveApplication(t *testing.T) {
 	}{
 		{"BACKSTOP_TEST_DATABASE_URL", []string{"BACKSTOP_DATABASE_URL=" + live}},
 		{"BACKSTOP_TEST_DATABASE_URL", []string{"BACKSTOP_DATABASE_URL=" + live, "BACKSTOP_TEST_DATABASE_URL=" + live}},
+		{"BACKSTOP_TEST_URL", []string{
+			"BACKSTOP_OIDC_ISSUER=https://id.example.com", "BACKSTOP_OIDC_CLIENT_ID=b", "BACKSTOP_OIDC_ROLES=g=ops",
+			"BACKSTOP_ADMIN_URL=https://pay.example.com",
+		}},
 		{"BACKSTOP_TEST_REDIS_URL", []string{"BACKSTOP_REDIS_URL=redis-cluster://127.0.0.1:7000"}},
 		{"BACKSTOP_TEST_REDIS_URL", []string{"BACKSTOP_REDIS_URL=" + redis, "BACKSTOP_TEST_REDIS_URL=" + redis}},
 	} {
