@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/netip"
 	"slices"
 	"strings"
@@ -86,14 +85,9 @@ func (s *Server) admitMerchant(want MerchantKey) fiber.Handler {
 	}
 }
 
-// useTime bounds what noting the use of a key may add to a request, once an hour.
-const useTime = time.Second
-
 // noteUse notes that a key is used. Requests do not depend on it.
 func (s *Server) noteUse(c *fiber.Ctx, hash string) {
-	ctx, cancel := context.WithTimeout(c.UserContext(), useTime)
-	defer cancel()
-	if err := s.uses.Note(ctx, hash); err != nil {
+	if err := s.uses.Note(c.UserContext(), hash); err != nil {
 		s.Log.Debug("note the use of a key", "error", db.ErrorText(err))
 	}
 }

@@ -16,6 +16,9 @@ import (
 // useEvery is the precision of a key's last use; otherwise every request would be a write.
 const useEvery = time.Hour
 
+// noteTime bounds what noting a use may add to a request, once an hour.
+const noteTime = time.Second
+
 // KeyUses notes when the keys of the API are used.
 type KeyUses struct {
 	db    *db.DB
@@ -32,6 +35,8 @@ func (k *KeyUses) Note(ctx context.Context, hash string) error {
 	if !k.isDue(hash, now) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
 	_, err := k.db.NewRaw("INSERT INTO key_uses (key_hash, used_at) VALUES (?, ?)"+
 		" ON CONFLICT (key_hash) DO UPDATE SET used_at = excluded.used_at WHERE key_uses.used_at < excluded.used_at", hash, now).Exec(ctx)
 	if err != nil && !db.IsReadOnly(err) {
