@@ -20,7 +20,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
 	"backstop/internal/base/mask"
-	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/redisd"
 	"backstop/internal/base/seal"
@@ -404,9 +403,7 @@ func (a *App) build() {
 	a.openBatches()
 	a.views = &savedview.Views{DB: a.db, Policy: a.policy, Lists: console.ViewLists()}
 	if !a.o.Test { // the figures of a process are those of its live application
-		beginCounters()
-		metric.RegisterBacklogs(a.backlogs)
-		metric.RegisterSnapshot(a.snapshot)
+		a.exportMetrics()
 	}
 	operators := access.NewOperators(a.db, a.audit)
 	a.approvals = a.desk(operators)

@@ -110,9 +110,18 @@ func (a *App) backlogs(ctx context.Context) []metric.Backlog {
 	return all
 }
 
+// exportMetrics puts the figures of this process behind /metrics.
+func (a *App) exportMetrics() {
+	beginCounters()
+	metric.SetBuild(a.o.Version, a.o.Commit)
+	metric.RegisterPools(a.db.Pools())
+	metric.RegisterBacklogs(a.backlogs)
+	metric.RegisterSnapshot(a.snapshot)
+}
+
 // beginCounters initializes every counter to 0 for all its labels: a counter that first appears
 // with its first event shows no increase, and an alert rule on the increase stays silent. The
-// counters of group commit are initialized by their writers.
+// counters of group commit are initialized by their writers; those of each supplier begin with its first event.
 func beginCounters() {
 	// Other kinds of exceptions are not opened by callbacks.
 	byCallback := slices.DeleteFunc(slices.Clone(exception.Kinds), func(kind string) bool {

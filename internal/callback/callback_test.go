@@ -18,6 +18,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/mask"
+	"backstop/internal/base/metric"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
 	"backstop/internal/payment"
@@ -235,6 +236,37 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 		}
 		if (got.Err != nil) != (c.outcome == AdapterFailed) {
 			t.Errorf("%s %q: error %v", c.code, c.body, got.Err)
+		}
+	}
+}
+
+// A code that nobody declared is anybody's word: as a label it would fill the memory.
+func TestOnlyDeclaredSuppliersAreCountedByTheirCodes(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "counted", true, "[]")
+	h.receive("counted", "paid O1")
+	h.receive("counted", "forged O1")
+	h.receive("made-up", "paid O1")
+	families, err := metric.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != "backstop_supplier_callbacks_total" {
+			continue
+		}
+		for _, m := range f.Metric { // labels are sorted by name: outcome, supplier
+			got[m.Label[1].GetValue()+" "+m.Label[0].GetValue()] = m.GetCounter().GetValue()
+		}
+	}
+	if got["counted "+payment.Paid] != 1 || got["counted "+BadSignature] != 1 {
+		t.Errorf("%v", got)
+	}
+	for series := range got {
+		if strings.HasPrefix(series, "made-up") {
+			t.Errorf("there is %s", series)
 		}
 	}
 }

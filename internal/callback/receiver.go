@@ -104,6 +104,9 @@ func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Reque
 	span.Set("backstop.order_no", receipt.OrderNo)
 	span.End()
 	metric.Callbacks.WithLabelValues(receipt.Outcome).Inc()
+	if s, known := r.o.Settings.Current().Suppliers.Lookup(code); known { // others are anybody's words
+		metric.SupplierCallbacks.WithLabelValues(s.Code, receipt.Outcome).Inc()
+	}
 	metric.CallbackSeconds.Observe(time.Since(start).Seconds())
 	return receipt
 }

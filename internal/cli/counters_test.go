@@ -71,7 +71,7 @@ func TestEveryCounterIsThereFromTheStart(t *testing.T) {
 		shown[name] = true
 	}
 	for _, m := range madeBy.FindAllStringSubmatch(read(t, "internal/base/metric/metric.go"), -1) {
-		if m[1] == "Counter" && !shown[m[2]] {
+		if m[1] == "Counter" && !shown[m[2]] && !strings.Contains(m[3], "supplier") { // these begin with a supplier's first event
 			t.Errorf("%s appears with its first event", m[2])
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"backstop/internal/base/config"
+	"backstop/internal/base/metric"
 
 	"gopkg.in/yaml.v3"
 )
@@ -19,13 +20,13 @@ var (
 	madeBy = regexp.MustCompile(
 		`New(Counter|Gauge|Histogram)(?:Vec)?\(prometheus\.\w+Opts\{\s*Name: "(backstop_\w+)"(?s:[^\n]*\n(?:\s+Buckets:[^\n]*\n)?)\s*\}(?:, \[\]string\{([^}]*)\})?`)
 	describes  = regexp.MustCompile(`NewDesc\(\s*"(backstop_\w+)",\s*"[^\n]*",\s*(?:nil|\[\]string\{([^}]*)\}),\s*nil\)`)
-	usesMetric = regexp.MustCompile(`backstop_[a-z_]+`)
+	usesMetric = regexp.MustCompile(`\b(?:backstop|go|process)_[a-z_]+`)
 	usesLabel  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"`)
 	groupsBy   = regexp.MustCompile(`\bby \(([^)]*)\)`)
 	legends    = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?([a-z_]+)\s*\}\}`)
 )
 
-// exported returns every metric of package metric with its labels. A histogram is listed as its
+// exported returns every metric of package metric, and those of the Go runtime, with its labels. A histogram is listed as its
 // three series.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
@@ -60,6 +61,20 @@ func exported(t *testing.T) map[string][]string {
 	}
 	if len(all) < 30 {
 		t.Fatalf("only %d series seen in package metric: the pattern misses them", len(all))
+	}
+	openApp(t) // which exports the pools of its database
+	families, err := metric.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if name := f.GetName(); !strings.HasPrefix(name, "backstop_") && len(f.Metric) > 0 {
+			var names []string
+			for _, l := range f.Metric[0].Label {
+				names = append(names, l.GetName())
+			}
+			all[name] = labels(strings.Join(names, ","))
+		}
 	}
 	return all
 }
@@ -102,7 +117,11 @@ func TestTheDashboardShowsWhatIsExported(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[string]bool{}
+	var questions []string
 	for _, p := range board.Panels {
+		if p.Type == "row" {
+			questions = append(questions, p.Title)
+		}
 		if !slices.Contains([]string{"row", "stat", "timeseries"}, p.Type) {
 			t.Errorf("%s: a panel of the kind %s may need a plugin", p.Title, p.Type)
 		}
@@ -120,6 +139,15 @@ func TestTheDashboardShowsWhatIsExported(t *testing.T) {
 			for _, name := range usesMetric.FindAllString(target.Expr, -1) {
 				shown[name] = true
 			}
+		}
+	}
+	page := read(t, "docs/operations/health.md")
+	if len(questions) != 8 || questions[0] != "Current state" {
+		t.Errorf("the dashboard has the rows %q, want the current state and seven questions", questions)
+	}
+	for _, q := range questions[1:] {
+		if !strings.Contains(page, "\n| "+q+" | ") {
+			t.Errorf("docs/operations/health.md does not ask %q", q)
 		}
 	}
 	if len(shown) < 20 {

@@ -30,6 +30,7 @@ func (c *Caller) note(d *Done, x Call, said Said, took time.Duration) {
 	d.State, d.Class, d.Status, d.HTTPStatus, d.TookUS = ended, e.Class, said.Status, e.Status, &us
 	d.Request, d.Answer = c.shown(e.Request, keep), c.shown(e.Body, keep)
 	metric.SupplierCalls.WithLabelValues(string(d.Op), string(d.Class)).Inc()
+	metric.SupplierCallsMade.WithLabelValues(x.To.Code, string(d.Class)).Inc()
 	metric.SupplierCallSeconds.Observe(took.Seconds())
 }
 

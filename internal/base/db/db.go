@@ -144,6 +144,15 @@ func openSQLite(o Options) *DB {
 	return d
 }
 
+// Pools are the pools of connections, by what they are for.
+func (d *DB) Pools() map[string]*sql.DB {
+	all := map[string]*sql.DB{"write": d.DB.DB, "read": d.Read.DB, "lists": d.Lists.DB}
+	if d.asyncCommit != nil {
+		all["async_commit"] = d.asyncCommit.DB
+	}
+	return all
+}
+
 // Superuser reports whether the role is a superuser of PostgreSQL, whom the server lets read and
 // write files through any connection.
 func (d *DB) Superuser() bool { return d.superuser }

@@ -1,8 +1,9 @@
 // Package metric declares every metric that /metrics shows. Label sets are bounded: no label
-// is an id, a URL or a merchant.
+// is an id, a URL or a merchant. A supplier is one that is declared.
 package metric
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,9 @@ var (
 	Callbacks = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_callbacks_total", Help: "Supplier callbacks by outcome.",
 	}, []string{"outcome"})
+	SupplierCallbacks = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_supplier_callbacks_total", Help: "Callbacks of each declared supplier by outcome.",
+	}, []string{"supplier", "outcome"})
 	CallbackSeconds = factory.NewHistogram(prometheus.HistogramOpts{
 		Name: "backstop_callback_seconds", Help: "Time from a callback's last byte to its answer.", Buckets: seconds,
 	})
@@ -82,6 +86,9 @@ var (
 	SupplierCalls = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_supplier_calls_total", Help: "Calls to suppliers by operation and class of result.",
 	}, []string{"op", "class"})
+	SupplierCallsMade = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "backstop_supplier_calls_made_total", Help: "Calls to each supplier by class of result.",
+	}, []string{"supplier", "class"})
 	SupplierCallSeconds = factory.NewHistogram(prometheus.HistogramOpts{
 		Name: "backstop_supplier_call_seconds", Help: "Duration of calls to suppliers.", Buckets: seconds,
 	})
@@ -91,6 +98,9 @@ var (
 	LogLinesDropped = factory.NewCounter(prometheus.CounterOpts{
 		Name: "backstop_log_lines_dropped_total", Help: "Lines of the log that were dropped because it was not read in time.",
 	})
+	buildInfo = factory.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "backstop_build_info", Help: "What runs: 1, with version, commit and Go version as labels.",
+	}, []string{"version", "commit", "go"})
 	AlertMessages = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_alert_messages_total", Help: "Messages about alerts by result of a try: sent, retry, failed.",
 	}, []string{"result"})
@@ -108,6 +118,12 @@ func Begin[Value ~string](c *prometheus.CounterVec, values ...Value) {
 	for _, v := range values {
 		c.WithLabelValues(string(v))
 	}
+}
+
+// SetBuild says which program runs.
+func SetBuild(version, commit string) {
+	buildInfo.Reset()
+	buildInfo.WithLabelValues(version, commit, runtime.Version()).Set(1)
 }
 
 func init() {

@@ -2,10 +2,12 @@ package metric
 
 import (
 	"context"
+	"database/sql"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 // collectTimeout bounds the reads of one scrape.
@@ -21,7 +23,7 @@ type collector struct {
 var replacing sync.Mutex
 
 // register registers a collector in place of an earlier one with the same descriptions.
-func register(c *collector) {
+func register(c prometheus.Collector) {
 	replacing.Lock()
 	defer replacing.Unlock()
 	Registry.Unregister(c)
@@ -88,6 +90,14 @@ func RegisterBacklogs(read func(context.Context) []Backlog) {
 			}
 		},
 	})
+}
+
+// RegisterPools exports the pools of connections to the database, by what they are for. It replaces an
+// earlier call.
+func RegisterPools(pools map[string]*sql.DB) {
+	for name, pool := range pools {
+		register(collectors.NewDBStatsCollector(pool, name))
+	}
 }
 
 // Snapshot is the state of the installation at one moment, as the console shows it.
