@@ -87,6 +87,8 @@ type commands struct {
 	Bench      benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
 	Health     healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
 	Doctor     doctorCmd         `cmd:"" help:"Check settings, keys, database, Redis, clocks, disk and reachability; exit 1 if something is wrong."`
+	Completion completionCmd     `cmd:"" help:"Print the completion of commands and flags for a shell."`
+	Man        manCmd            `cmd:"" help:"Print the man page."`
 	About      versionCmd        `cmd:"" name:"version" help:"Print version, commit, its date, and Go version."`
 }
 
