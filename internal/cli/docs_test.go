@@ -36,7 +36,7 @@ func pages(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && (e.Name() == "testdata" || path != "." && strings.HasPrefix(e.Name(), ".")):
+		case e.IsDir() && (slices.Contains([]string{"testdata", "build", "build-release"}, e.Name()) || path != "." && e.Name()[0] == '.'):
 			return fs.SkipDir
 		case strings.HasSuffix(path, ".md"):
 			all[path] = read(t, path)
@@ -316,7 +316,7 @@ func partsOf(page string) (parts []string) {
 	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		switch {
-		case strings.HasPrefix(line, "```"):
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
 			if inCode = !inCode; inCode {
 				parts = append(parts, line)
 			}
@@ -324,7 +324,7 @@ func partsOf(page string) (parts []string) {
 		case strings.HasPrefix(line, "#"):
 			level, _, _ := strings.Cut(line, " ")
 			parts = append(parts, level)
-		case strings.HasPrefix(line, "|"):
+		case strings.HasPrefix(strings.TrimSpace(line), "|"):
 			parts = append(parts, "row")
 		case listItem.MatchString(line):
 			parts = append(parts, "point")

@@ -355,7 +355,11 @@ func runbookLink(rule string) templ.SafeURL {
 	return templ.URL("/runbook#" + adviceFor(rule).chapter)
 }
 
-const stuckChapter = "what-is-stuck-and-what-happens-by-itself"
+const (
+	stuckChapter    = "what-is-stuck-and-what-happens-by-itself"
+	backlogChapter  = "a-backlog"
+	failuresChapter = "a-low-success-rate"
+)
 
 // advices are short forms of the runbook, for whoever stands at the phone.
 var advices = map[string]advice{
@@ -384,7 +388,7 @@ var advices = map[string]advice{
 	alert.QueueLength: {text.Text{
 		ZH: "找出积压最多的商户或渠道；没有集中的，就增加 worker 节点。",
 		EN: "Find the merchant or supplier to which most rows belong. If none stands out, add nodes with the role worker.",
-	}, stuckChapter},
+	}, backlogChapter},
 	alert.QueuePaused: {text.Text{
 		ZH: "操作员暂停了这个队列，原因见队列页面。问题解决后请恢复，等待的任务会自动继续。",
 		EN: "An operator paused this queue; its page says who and why. Resume it once the problem is solved; waiting tasks then continue automatically.",
@@ -392,15 +396,15 @@ var advices = map[string]advice{
 	alert.QueueForecast: {text.Text{
 		ZH: "积压还没有到上限。查看预测的依据，并提前找出增长最快的商户或渠道。",
 		EN: "The backlog has not reached its limit yet. Check what the forecast is based on, and find the merchant or supplier that grows fastest.",
-	}, stuckChapter},
+	}, backlogChapter},
 	alert.SuccessRate: {text.Text{
 		ZH: "按失败原因查看通知；集中在某个商户时，它会自动熔断。",
 		EN: "Look at the notifications by cause. If one merchant stands out, its breaker opens automatically.",
-	}, stuckChapter},
+	}, failuresChapter},
 	alert.ErrorRate: {text.Text{
 		ZH: "按失败原因查看通知失败的订单，原因消除后批量补发。",
 		EN: "Look at the exhausted notifications by cause. Once the cause is removed, send them again as a batch.",
-	}, stuckChapter},
+	}, failuresChapter},
 	alert.StuckOrders: {text.Text{
 		ZH: "到渠道侧核实这些订单；系统会继续查单。",
 		EN: "Check these orders with the supplier; Backstop keeps querying them.",

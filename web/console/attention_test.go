@@ -174,7 +174,7 @@ func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
 	for path, phrases := range map[string][]string{
 		"/attention/1": {
 			"4210", "Fired", "Notified", "telegram-a1b2c3", "night shift ", "Not acknowledged",
-			`href="/runbook#what-is-stuck-and-what-happens-by-itself"`,
+			`href="/runbook#a-backlog"`,
 		},
 		"/attention/2": {"Over since", "/notifications", "a new incident opens"},
 		"/attention/4": {"¥239.88", `href="/notifications?cause=locked"`},
