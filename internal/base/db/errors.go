@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"backstop/internal/base/textlimit"
@@ -98,6 +100,39 @@ func IsUnavailable(err error) bool {
 	default: // pgx may find a connection dead before it sends anything
 		return errors.As(err, &network) || pgconn.SafeToRetry(err)
 	}
+}
+
+// openError is an error of Open in a sentence that says what to try; the driver's own stays its cause.
+type openError struct {
+	says  string
+	cause error
+}
+
+func (e *openError) Error() string { return e.says }
+
+func (e *openError) Unwrap() error { return e.cause }
+
+// unreached explains why a PostgreSQL could not be used.
+func unreached(err error, c *pgconn.Config) error {
+	const setting = "BACKSTOP_DATABASE_URL"
+	server := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	says := func(format string, args ...any) error { return &openError{fmt.Sprintf(format, args...), err} }
+	var network *net.OpError
+	var name *net.DNSError
+	switch pg, _ := codes(err); {
+	case strings.HasPrefix(pg, "28"):
+		return says("PostgreSQL at %s refuses the user %q: correct user and password in %s, or add the user to pg_hba.conf", server, c.User, setting)
+	case pg == "3D000":
+		return says("PostgreSQL at %s has no database %q: create it (createdb -O %s %s), or correct the name in %s", server, c.Database, c.User,
+			c.Database, setting)
+	case pg == "53300":
+		return says("PostgreSQL at %s has no free connection: raise its max_connections, or lower BACKSTOP_DATABASE_POOL", server)
+	case errors.As(err, &name):
+		return says("the host %q has no address here: correct it in %s", c.Host, setting)
+	case errors.As(err, &network) && network.Op == "dial":
+		return says("no PostgreSQL answers at %s (%v): start it, or correct the address in %s", server, network.Err, setting)
+	}
+	return fmt.Errorf("reach the database of %s: %w", setting, err)
 }
 
 // ErrorText returns an error as one short line that may be stored and shown.

@@ -60,7 +60,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	}
 	superuser, err := checkServer(ctx, &cfg.Config)
 	if err != nil {
-		return nil, fmt.Errorf("reach the database of BACKSTOP_DATABASE_URL: %w", err)
+		return nil, unreached(err, &cfg.Config)
 	}
 	own := maps.Clone(sessionSettings)
 	maps.DeleteFunc(own, func(name, _ string) bool { _, set := cfg.RuntimeParams[name]; return set })
