@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"backstop/internal/access"
@@ -125,10 +126,22 @@ func (a *App) listen() (err error) {
 func (a *App) listenOn(address, setting string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w: is another server running there? set %s", address, err, setting)
+		return nil, CannotListen(address, setting, err)
 	}
 	a.closing(func() { l.Close() }) // in case it is never served
 	return l, nil
+}
+
+// CannotListen explains why nothing can listen on the address of a setting.
+func CannotListen(address, setting string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("this user may not listen on %s: ports below 1024 need a privilege (setcap cap_net_bind_service=+ep), "+
+			"or a proxy before another port: set %s", address, setting)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is taken: is another server running there? Stop it, or set %s", address, setting)
+	}
+	return fmt.Errorf("cannot listen on %s (%w): set %s to an address of this machine", address, err, setting)
 }
 
 // serve serves the listeners; the channel receives how each ended.

@@ -118,11 +118,8 @@ func (x *checkup) server(c config.Config) {
 		listener.Close()
 		x.warn("server", "no server runs on %s: backstop serve", c.Listen)
 		return
-	case errors.Is(err, os.ErrPermission):
-		x.wrong("server", "this user may not listen on %s: ports below 1024 need a privilege (setcap cap_net_bind_service=+ep), or a proxy before another port", c.Listen)
-		return
 	case !errors.Is(err, syscall.EADDRINUSE):
-		x.wrong("server", "cannot listen on %s (%v): set BACKSTOP_LISTEN to an address of this machine", c.Listen, err)
+		x.wrong("server", "%v", app.CannotListen(c.Listen, "BACKSTOP_LISTEN", err))
 		return
 	}
 	base, err := overLoopback(c.Listen)
