@@ -155,7 +155,11 @@ func (d *differ) field(f Field, path string, was, is reflect.Value) {
 			last.Old, last.New = cmp.Or(Masked(before.plain), none), cmp.Or(Masked(now.plain), none)
 		}
 	case []Secret:
-		d.secrets(path, was.Interface().([]Secret), now)
+		before, n := was.Interface().([]Secret), len(d.found)
+		d.secrets(path, before, now)
+		if len(d.found) > n && d.found[n].New == changed {
+			d.found[n].New = rotated(before, now)
+		}
 	case map[string]Secret:
 		before := was.Interface().(map[string]Secret)
 		for _, name := range eitherKey(before, now) {
@@ -197,9 +201,32 @@ func (d *differ) secrets(path string, was, is []Secret) {
 	case !has(is):
 		d.add(path, "set", "unset")
 	default:
-		d.add(path, "set", "changed")
+		d.add(path, "set", changed)
 	}
 	d.found[len(d.found)-1].Secrets = is
+}
+
+// What is shown of a secret that is replaced: of one of several that are valid together, also whether
+// whoever checks by one of before still can.
+const (
+	changed  = "changed"
+	overlaps = "changed, the old one stays valid"
+	replaced = "changed, the old one ends at once"
+	ends     = "the old one ends"
+)
+
+func rotated(was, is []Secret) string {
+	among := func(all []Secret) func(Secret) bool {
+		return func(s Secret) bool { return slices.ContainsFunc(all, s.Same) }
+	}
+	isNew := func(s Secret) bool { return !among(was)(s) }
+	switch {
+	case !slices.ContainsFunc(is, isNew):
+		return ends
+	case slices.ContainsFunc(was, among(is)):
+		return overlaps
+	}
+	return replaced
 }
 
 // config compares a supplier's config, which may contain secrets.

@@ -106,7 +106,7 @@ func TestAChangeSaysOldAndNewAndNoSecret(t *testing.T) {
 			got = append(got, x.Field+": "+x.Old+" → "+x.New)
 		}
 		want := []string{
-			"name: m1 → Galaxy Mall", "signing_secret: set → changed",
+			"name: m1 → Galaxy Mall", "signing_secret: set → changed, the old one stays valid",
 			"notify.urls: [https://a.example/in?…] → [https://a.example/in?…] (differs where it is not shown)", "notify.timeout: 10s → 5s",
 			"notify.endpoints.b.weight: 1 → 7", "notify.endpoints.b.credentials.form_key: set → changed",
 		}

@@ -9,14 +9,17 @@ import (
 
 // valueWords are the words of a difference that stand for a value.
 var valueWords = map[string]text.Text{
-	"none":         text.None,
-	"set":          {ZH: "已设置", EN: "set"},
-	"unset":        {ZH: "未设置", EN: "unset"},
-	"changed":      {ZH: "已更换", EN: "changed"},
-	"enabled":      {ZH: "已启用", EN: "enabled"},
-	"disabled":     {ZH: "已停用", EN: "disabled"},
-	"unreadable":   {ZH: "无法读取", EN: "unreadable"},
-	"written anew": {ZH: "重新写入", EN: "written anew"},
+	"none":                              text.None,
+	"set":                               {ZH: "已设置", EN: "set"},
+	"unset":                             {ZH: "未设置", EN: "unset"},
+	"changed":                           {ZH: "已更换", EN: "changed"},
+	"changed, the old one stays valid":  {ZH: "已更换，旧密钥仍有效", EN: "changed, the old one stays valid"},
+	"changed, the old one ends at once": {ZH: "已更换，旧密钥立即失效", EN: "changed, the old one ends at once"},
+	"the old one ends":                  {ZH: "旧密钥失效", EN: "the old one ends"},
+	"enabled":                           {ZH: "已启用", EN: "enabled"},
+	"disabled":                          {ZH: "已停用", EN: "disabled"},
+	"unreadable":                        {ZH: "无法读取", EN: "unreadable"},
+	"written anew":                      {ZH: "重新写入", EN: "written anew"},
 }
 
 var tDigest = text.Text{ZH: "摘要 %s", EN: "digest %s"}

@@ -119,8 +119,9 @@ func TestWhatIsTypedIsChanged(t *testing.T) {
 		{"merchants", Typed{"fees": "- { rate: 1.3%, fixed: 10 }"}, []string{
 			"fees: [{supplier: *, rate: 1.2%, fixed: 10, min: 0, max: 0, refund: keep}] → [{supplier: *, rate: 1.3%, fixed: 10, min: 0, max: 0, refund: keep}]",
 		}},
-		{"merchants", Typed{"signing_secret": secretC, Overlap: OverlapKeep}, []string{"signing_secret: set → changed"}},
-		{"merchants", Typed{Overlap: OverlapEnd}, []string{"signing_secret: set → changed"}},
+		{"merchants", Typed{"signing_secret": secretC, Overlap: OverlapKeep}, []string{"signing_secret: set → changed, the old one stays valid"}},
+		{"merchants", Typed{Overlap: OverlapEnd}, []string{"signing_secret: set → the old one ends"}},
+		{"merchants", Typed{"signing_secret": secretC, Overlap: OverlapEnd}, []string{"signing_secret: set → changed, the old one ends at once"}},
 		{"merchants", Typed{Overlap: OverlapKeep, "api_key": ""}, nil},
 		{"subscriptions", Typed{"merchants": "all"}, []string{"merchants: [m1] → all"}},
 		{"payout_accounts", Typed{"number": "6222000011110815"}, []string{"number: •••• 4711 → •••• 0815"}},
