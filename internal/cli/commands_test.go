@@ -346,7 +346,7 @@ func TestOperatorsGetTokensAndRolesByCommand(t *testing.T) {
 	if first == second {
 		t.Error("two tokens are one")
 	}
-	if out, _ := run(exitDone, "token", "li", "--revoke"); out != "" {
+	if out, _ := run(exitDone, "token", "li", "--revoke"); out != "operator li has no personal token\n" {
 		t.Errorf("printed %q", out)
 	}
 	run(exitFailed, "token", "nobody")

@@ -52,12 +52,9 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 	switch k.Selected().Name {
 	case "add":
 		secret, err := tokens.Add(ctx, t.Add.Name, t.Add.Scope, t.Add.Merchants)
-		if err == nil {
-			fmt.Fprintln(std.out, secret)
-		}
-		return err
+		return done(std, err, "%s", secret)
 	case "revoke":
-		return tokens.Revoke(ctx, t.Revoke.Name)
+		return done(std, tokens.Revoke(ctx, t.Revoke.Name), "token %s is revoked", t.Revoke.Name)
 	}
 	list, err := tokens.List(ctx)
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
@@ -66,6 +63,15 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 			lastUse(l.UsedAt))
 	}
 	w.Flush()
+	return err
+}
+
+// done prints what a command has changed, unless it failed. Without a change it is true as well: the
+// line says how things are now.
+func done(std streams, err error, format string, args ...any) error {
+	if err == nil {
+		fmt.Fprintf(std.out, format+"\n", args...)
+	}
 	return err
 }
 
@@ -129,29 +135,35 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 	}
 	defer d.Close()
 	operators := access.NewOperators(d, audit.New(d, keys))
-	oneTime := ""
 	switch k.Selected().Name {
 	case "add":
-		oneTime, err = operators.Add(ctx, o.Add.Name, o.Add.Role, password, o.Add.Merchants)
+		oneTime, err := operators.Add(ctx, o.Add.Name, o.Add.Role, password, o.Add.Merchants)
+		return withPassword(std, oneTime, done(std, err, "operator %s is added, with the roles %s", o.Add.Name, o.Add.Role))
 	case "reset-password":
-		oneTime, err = operators.ResetPassword(ctx, o.ResetPassword.Name)
+		oneTime, err := operators.ResetPassword(ctx, o.ResetPassword.Name)
+		return withPassword(std, oneTime, done(std, err, "operator %s has a new password, and all sessions are ended", o.ResetPassword.Name))
 	case "disable":
-		err = operators.Disable(ctx, o.Disable.Name)
+		return done(std, operators.Disable(ctx, o.Disable.Name), "operator %s is disabled", o.Disable.Name)
 	case "reset-totp":
-		err = operators.ResetSecond(ctx, o.ResetTotp.Name)
+		return done(std, operators.ResetSecond(ctx, o.ResetTotp.Name), "operator %s has no second factor, and all sessions are ended", o.ResetTotp.Name)
 	case "enable":
-		err = operators.Enable(ctx, o.Enable.Name)
+		return done(std, operators.Enable(ctx, o.Enable.Name), "operator %s is enabled", o.Enable.Name)
 	case "link":
-		err = o.link(ctx, c, operators)
+		return done(std, o.link(ctx, c, operators), "operator %s signs in at %s as %s", o.Link.Name, c.OIDCIssuer, o.Link.Subject)
 	case "role":
-		err = operators.SetRoles(ctx, o.Role.Name, o.Role.Role)
+		return done(std, operators.SetRoles(ctx, o.Role.Name, o.Role.Role), "operator %s has the roles %s", o.Role.Name, o.Role.Role)
 	case "merchants":
-		err = operators.SetMerchants(ctx, o.Merchants.Name, o.Merchants.Codes)
+		limit := cmp.Or(o.Merchants.Codes, "all merchants")
+		return done(std, operators.SetMerchants(ctx, o.Merchants.Name, o.Merchants.Codes), "operator %s sees %s", o.Merchants.Name, limit)
 	case "token":
-		return o.token(ctx, access.NewPersonalTokens(d, keys), std.out)
+		return o.token(ctx, access.NewPersonalTokens(d, keys), std)
 	default:
 		return listOperators(ctx, operators, std.out)
 	}
+}
+
+// withPassword prints a one-time password, after what was done.
+func withPassword(std streams, oneTime string, err error) error {
 	if err == nil && oneTime != "" {
 		fmt.Fprintf(std.out, "one-time password: %s\n", oneTime)
 	}
@@ -168,15 +180,12 @@ func (o *operatorCmd) link(ctx context.Context, c config.Config, operators *acce
 	return operators.Link(ctx, o.Link.Name, c.OIDCIssuer, o.Link.Subject)
 }
 
-func (o *operatorCmd) token(ctx context.Context, tokens *access.PersonalTokens, out io.Writer) error {
+func (o *operatorCmd) token(ctx context.Context, tokens *access.PersonalTokens, std streams) error {
 	if o.Token.Revoke {
-		return tokens.Revoke(ctx, o.Token.Name)
+		return done(std, tokens.Revoke(ctx, o.Token.Name), "operator %s has no personal token", o.Token.Name)
 	}
 	secret, err := tokens.Add(ctx, o.Token.Name, o.Token.Expires)
-	if err == nil {
-		fmt.Fprintln(out, secret)
-	}
-	return err
+	return done(std, err, "%s", secret)
 }
 
 func listOperators(ctx context.Context, operators *access.Operators, out io.Writer) error {

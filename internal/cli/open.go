@@ -65,9 +65,18 @@ func openReadOnly(ctx context.Context, c config.Config) (*db.DB, error) {
 func openAny(ctx context.Context, c config.Config) (*db.DB, error) {
 	if !c.DatabaseURL.IsSet() {
 		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf(
-				"there is no database in %s: start the server first (backstop serve), or set BACKSTOP_DATA to its folder", c.Data)
+			return nil, noDatabase(c.Data)
 		}
 	}
 	return db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})
+}
+
+// noDatabase says that a folder has no database, and where the one of a demo is.
+func noDatabase(folder string) error {
+	says := fmt.Sprintf("there is no database in %s: start the server first (backstop serve), or set BACKSTOP_DATA to its folder", folder)
+	demo := filepath.Clean(folder) + demoFolder
+	if _, err := os.Stat(filepath.Join(demo, db.File)); err == nil {
+		says += fmt.Sprintf("; that of the demo is in %[1]s: BACKSTOP_DATA=%[1]s", demo)
+	}
+	return errors.New(says)
 }
