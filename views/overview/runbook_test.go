@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,6 +27,26 @@ func TestEveryChapterOfTheRunbookExists(t *testing.T) {
 				t.Errorf("%s: a link leads to %s, which is no chapter", language, link[1])
 			}
 		}
+	}
+}
+
+// Each rule of Prometheus links to a chapter.
+func TestTheRulesOfPrometheusLinkToTheRunbook(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("../../deploy/prometheus/rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Split(string(rules), "- alert: ")[1:]
+	for _, rule := range all {
+		name, _, _ := strings.Cut(rule, "\n")
+		link := regexp.MustCompile(`runbook_url: "\{\{ \$externalLabels\.backstop \}\}/runbook#([a-z-]+)"`).FindStringSubmatch(rule)
+		if link == nil || !strings.Contains(runbooks["en"], ` id="`+link[1]+`"`) || !strings.Contains(runbooks["zh"], ` id="`+link[1]+`"`) {
+			t.Errorf("%s: %q leads nowhere", name, link)
+		}
+	}
+	if len(all) < 15 {
+		t.Errorf("only %d rules", len(all))
 	}
 }
 
