@@ -30,6 +30,9 @@ type Style struct {
 	Language string // "zh" or "en"
 	Zone     *time.Location
 	Console  string // URL of the console, for the link in each message
+	// Runbook returns the path in the console of what to do about a rule's alerts; nil = messages
+	// name none.
+	Runbook func(rule string) string
 	// Opened reads the breaker of the merchant that an alert is about; nil = messages contain
 	// no breaker details.
 	Opened func(ctx context.Context, merchant string) (*Opened, error)
@@ -115,8 +118,8 @@ func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []A
 	if _, err := tx.NewRaw("UPDATE alerts SET announce_at = NULL WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
 		return nil, fmt.Errorf("mark alerts as announced: %w", err)
 	}
-	title, body := style.known(ctx, rule, alerts).compose(rule, alerts)
-	messages, err = post(ctx, tx, d, targets, title, body)
+	style = style.known(ctx, rule, alerts)
+	messages, err = postMail(ctx, tx, d, targets, "", func(target string) (title, body string) { return style.message(target, rule, alerts) })
 	if err != nil || len(messages) == 0 {
 		return nil, err
 	}
@@ -165,11 +168,14 @@ func silence(ctx context.Context, tx db.Tx, d *db.DB, due []Alert) (rest []Alert
 	return rest, keep(ctx, tx, d, events...)
 }
 
+// byKind are the rules about exceptions: the subject of their alerts is the kind.
+var byKind = []string{ExceptionOpened, DisputeOpened, NotifyExhausted, CompensationDead, SupplierShort}
+
 // compose writes one message about the alerts of one rule.
 func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 	title = "Backstop: " + Title(rule.Name, s.Language)
 	var b strings.Builder
-	if slices.Contains([]string{ExceptionOpened, DisputeOpened, NotifyExhausted, CompensationDead, SupplierShort}, rule.Name) {
+	if slices.Contains(byKind, rule.Name) {
 		fmt.Fprintf(&b, "%s %s\n", s.clock(alerts[0]), s.kinds(alerts))
 		alerts = nil
 	}
@@ -180,8 +186,24 @@ func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 		}
 		fmt.Fprintf(&b, "%s %s\n", s.clock(a), s.line(rule, a))
 	}
-	fmt.Fprint(&b, strings.TrimSuffix(s.Console, "/"), ruleTexts[rule.Name].link)
+	b.WriteString(s.link(rule.Name))
+	if runbook := s.runbook(rule.Name); runbook != "" {
+		fmt.Fprintf(&b, "\n"+tRunbook.In(s.Language), runbook)
+	}
 	return title, b.String()
+}
+
+// link is the page of the console that a rule's messages link to.
+func (s Style) link(rule string) string {
+	return strings.TrimSuffix(s.Console, "/") + ruleTexts[rule].link
+}
+
+// runbook is where the console says what to do; "" = nowhere.
+func (s Style) runbook(rule string) string {
+	if s.Runbook == nil {
+		return ""
+	}
+	return strings.TrimSuffix(s.Console, "/") + s.Runbook(rule)
 }
 
 func (s Style) clock(a Alert) string {

@@ -52,10 +52,10 @@ func (d *Direct) Observe(ctx context.Context, rule, subject string, trouble bool
 	if !trouble {
 		a.State = Resolved
 	}
-	title, body := d.style.compose(Rule{Name: rule, Fire: 50}, []Alert{a})
 	var failed []error
 	arrived := len(d.targets) == 0
 	for _, t := range d.targets {
+		title, body := d.style.message(t.Name(), Rule{Name: rule, Fire: 50}, []Alert{a})
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 		err := t.Send(ctx, title, body)
 		cancel()

@@ -111,6 +111,7 @@ var subjects = map[string]text.Text{
 }
 
 var (
+	tRunbook  = text.Text{ZH: "处置手册：%s", EN: "Runbook: %s"}
 	tWrongKey = text.Text{
 		ZH: "%s：没有当前使用的主密钥，无法接收回调和发送通知；请补上密钥并重启",
 		EN: "%s: it does not have the master key in use; give it the key and restart it",

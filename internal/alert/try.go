@@ -37,12 +37,19 @@ func post(ctx context.Context, tx db.Tx, d *db.DB, targets []string, title, body
 // PostMail writes a message with a second form in HTML to every target, and returns the ids of the
 // messages. A target that sends no HTML sends the text.
 func PostMail(ctx context.Context, tx db.Tx, d *db.DB, targets []string, title, body, html string) (messages []int64, err error) {
+	return postMail(ctx, tx, d, targets, html, func(string) (string, string) { return title, body })
+}
+
+// postMail is PostMail with texts that depend on the target.
+func postMail(ctx context.Context, tx db.Tx, d *db.DB, targets []string, html string, write func(target string) (title, body string),
+) (messages []int64, err error) {
 	if len(targets) == 0 {
 		return nil, nil
 	}
 	now := d.Now()
 	rows := make([]Message, len(targets))
 	for i, target := range targets {
+		title, body := write(target)
 		rows[i] = Message{
 			ID: d.NewID(), Target: target, Title: title, Body: body, HTML: html, Status: Waiting, NextAt: &now,
 			CreatedAt: now,

@@ -25,6 +25,7 @@ import (
 	"backstop/internal/settings"
 	"backstop/jobs"
 	"backstop/views/figures"
+	"backstop/views/overview"
 )
 
 // alerts returns the levels that the watch reads, and the targets of its messages.
@@ -42,7 +43,7 @@ func (a *App) alerts() (jobs.Alerts, error) {
 		Targets: targets, Reports: reports,
 		Style: alert.Style{
 			Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker,
-			Supplier: a.supplierState,
+			Supplier: a.supplierState, Runbook: overview.RunbookPath,
 		},
 		Local: a.readHere, Shared: a.readShared,
 		Merchant: a.merchantName,

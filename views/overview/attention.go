@@ -351,9 +351,10 @@ func adviceFor(rule string) advice {
 	return advice{tAdviceAny, "alerts"}
 }
 
-func runbookLink(rule string) templ.SafeURL {
-	return templ.URL("/runbook#" + adviceFor(rule).chapter)
-}
+// RunbookPath is the path of what to do about incidents of a rule.
+func RunbookPath(rule string) string { return "/runbook#" + adviceFor(rule).chapter }
+
+func runbookLink(rule string) templ.SafeURL { return templ.URL(RunbookPath(rule)) }
 
 const (
 	stuckChapter    = "what-is-stuck-and-what-happens-by-itself"

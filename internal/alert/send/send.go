@@ -43,6 +43,10 @@ func Targets(urls []string) ([]alert.Target, error) {
 			return nil, fmt.Errorf("alert URL %d cannot be read: write it as scheme://…", i+1)
 		}
 		t := &target{name: name(u, raw), secrets: secrets(u), untitled: untitled(u), turn: make(chan struct{}, 1)}
+		if strings.HasPrefix(u.Scheme, alert.JSONPrefix) {
+			all[i] = &jsonTarget{target: t, url: strings.TrimPrefix(raw, alert.JSONPrefix)}
+			continue
+		}
 		if t.router, err = shoutrrr.CreateSender(raw); err != nil {
 			return nil, fmt.Errorf("alert URL %d (%s) cannot be used: %s", i+1, u.Scheme, t.clean(err.Error()))
 		}

@@ -112,7 +112,7 @@ type Config struct {
 	RetentionReports       time.Duration  `env:"RETENTION_REPORTS" default:"9600h" min:"1h" max:"87600h" doc:"How long hourly figures and the history of the money at risk are kept. Figures by the minute are deleted after 72h, those that a forecast needs after 36 days, and hours of the analytics page after 100 days; days are kept as long as this."`
 	RetentionHistory       time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of orders is kept, by the age of the order. It is dropped by the month, as callbacks are."`
 
-	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without targets they are only shown in the console."`
+	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, json+https://… (JSON for programs), generic+https://… (plain text). Without targets they are only shown in the console."`
 	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts and of the mailed daily report."`
 	ReportURLs    []Secret `env:"REPORT_URLS" default:"" empty:"none: the reports are on the page only" form:"mail" doc:"Who gets the daily report by mail: smtp://user:password@host:port/?from=…&to=a@example.com,b@example.com, one mail a day for each URL."`
 

@@ -36,8 +36,8 @@ var forms = map[string]form{
 		hasScheme("redis", "rediss", "redis-sentinel", "redis-cluster"),
 	},
 	"alert": {
-		"URLs separated by commas or spaces that begin with telegram://, slack://, smtp://, generic+https:// or generic+http://",
-		hasScheme("telegram", "slack", "smtp", "generic+https", "generic+http"),
+		"URLs separated by commas or spaces that begin with telegram://, slack://, smtp://, json+https://, json+http://, generic+https:// or generic+http://",
+		hasScheme("telegram", "slack", "smtp", "json+https", "json+http", "generic+https", "generic+http"),
 	},
 	"mail": {"URLs separated by commas or spaces that begin with smtp://", hasScheme("smtp")},
 	"key":  {"32 bytes as base64 (44 characters) or hex (64 characters), e.g. from `openssl rand -base64 32`", isKeys},

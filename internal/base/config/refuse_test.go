@@ -67,6 +67,7 @@ func TestSchemesAreChecked(t *testing.T) {
 		"REDIS_URL=http://h:6379":                           false,
 		"ALERT_URLS=smtp://u:p@h:587/?from=a@b.c&to=d@e.f":  true,
 		"ALERT_URLS=generic+https://h/hook slack://a/b/c":   true,
+		"ALERT_URLS=json+https://h/hook,json+http://h/hook": true,
 		"ALERT_URLS=generic+https://h/hook,javascript://a":  false,
 		"MASTER_KEY=" + aKey:                                true,
 		"MASTER_KEY=" + aKey + "," + aKey:                   true,
