@@ -33,7 +33,7 @@ var ApprovalColumns = []ui.Column[approvalRow]{
 	ui.NumberCol("id", text.NumberWord, func(a approvalRow) (string, templ.SafeURL) { return a.No(), link.Approval(a.ID) }),
 	ui.WordCol("action", text.Act, func(p *ui.Page, a approvalRow) string { return p.T(wording.Action(a.Action)) }).InFiles(text.Action).
 		As("strong"),
-	ui.TextCol("object", text.Object, func(a approvalRow) string { return a.Object + ":" + a.ObjectID }).InFiles(text.BatchRow).
+	ui.TextCol("object", text.Object, func(a approvalRow) string { return a.Object + ":" + a.ObjectID }).InFiles(text.BatchRow).As("").
 		With(func(p *ui.Page, a approvalRow) templ.Component { return about(p, &a) }),
 	ui.TextCol("no", text.Order, func(a approvalRow) string { return a.OrderNo }).ExportOnly(),
 	ui.TextCol("currency", text.Currency, func(a approvalRow) string { return a.Currency }).ExportOnly(),

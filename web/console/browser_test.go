@@ -20,6 +20,7 @@ import (
 	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/base/waittest"
 	"backstop/internal/exception"
+	"backstop/internal/settings"
 	"backstop/web/webtest"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -39,6 +40,7 @@ func TestPagesInABrowser(t *testing.T) {
 	seed(t, h.DB)
 	all := append(h.details(t), allPages...)
 	seedMore(t, h.DB)
+	h.lengthen(t)
 	h.walk(t, access.Lead, "main", all...)
 	ctx, said := newBrowser(t, h.Addr)
 	w := &window{ctx, said}
@@ -66,6 +68,25 @@ func TestNothingLiesOverTheTargetsOfALongList(t *testing.T) {
 			t.Errorf("at a height of %d: %s", height, strings.Join(found, "; "))
 		}
 	}
+}
+
+// lengthen gives merchants and suppliers long names, and writes a refund and a dispute whose numbers are as
+// long as they are outside of tests.
+func (h *harness) lengthen(t *testing.T) {
+	t.Helper()
+	now := h.DB.Now()
+	change(t, h.DB, "UPDATE merchants SET name = 'Wuyi Mountain Rock Tea Trading'")
+	change(t, h.DB, "UPDATE suppliers SET name = 'Payments of the Eastern Region'")
+	change(t, h.DB, "INSERT INTO refunds (id, refund_no, order_no, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount,"+
+		" currency, status, reason, created_at, finished_at) VALUES (7498, '385586301803429887', '385586301803429886', 2, 2, '', '', 1234567, 1,"+
+		" 1234567, 'CNY', 'returned', 'the buyer sent all of it back unopened', ?0, ?0)", now)
+	change(t, h.DB, "INSERT INTO disputes (id, dispute_no, order_no, supplier_id, account_id, supplier_dispute_no, trade_no, merchant_id, amount, currency,"+
+		" reason, status, due_by, opened_at, closed_at) VALUES (7499, '385586301803429888', '385586301803429886', 2, 2, 'dp_7499', '', 1, 1234567, 'USD',"+
+		" 'product_not_received', 'won', ?0, ?0, ?0)", now)
+	if err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.IncrementVersion(ctx, tx) }); err != nil {
+		t.Fatal(err)
+	}
+	h.ReadSettings(t)
 }
 
 // seedMore writes a busy day, so that pages are examined with realistic content.
@@ -151,6 +172,7 @@ const examine = `(() => {
   return {
     Theme: d.documentElement.dataset.theme, Language: d.documentElement.lang,
     Overflow: Math.max(0, d.documentElement.scrollWidth - d.documentElement.clientWidth), Violations: violations,
+    Wide: [...d.querySelectorAll(".table-wrap")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute("aria-label") + " by " + (e.scrollWidth - e.clientWidth) + " px"),
   };
 })()`
 
