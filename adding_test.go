@@ -27,8 +27,7 @@ const (
 	shopColumn     = "	ui.TextCol(\"shop\", text.Text{ZH: \"门店\", EN: \"Shop\"}, func(o orderRow) string { return o.Shop }),\n"
 )
 
-// additions are built by TestAddedThingsAreServed. A decision about a new object is registered by a test
-// of web/console.
+// additions are built by TestAddedThingsAreServed.
 var additions = []addition{
 	{
 		row: "list page", limit: 4,
@@ -109,6 +108,53 @@ var NightColumns = []ui.Column[sweep.Sweep]{
 			{"web/api/orders.go", "OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: of, Supplier: code,", " Shop: o.Shop,"},
 		},
 	},
+	{
+		row: "decision of two people", limit: 4, // about an object that nothing was decided about before
+		made: map[string]string{
+			"internal/fund/dispute/concede.go": `package dispute
+
+import (
+	"context"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Concession is the decision to concede a dispute.
+func Concession() act.Kind {
+	return act.Kind{
+		Name: "dispute.concede", Object: "dispute", Permission: access.ProposeMoney,
+		Params: act.ParamsOf[struct {
+			Reference string ` + "`json:\"reference\" max:\"9\"`" + `
+		}](),
+		Load: act.ByID(func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+			all, err := loadDisputes(ctx, q, []act.Ref{{ID: no}})
+			if err != nil || len(all) == 0 {
+				return act.Subject{}, act.ErrNotFound
+			}
+			return all[0], nil
+		}),
+		Do: act.Each(func(context.Context, db.Tx, act.Input, act.Subject) (act.Outcome, error) {
+			return act.Outcome{}, nil
+		}),
+		Second: &act.Second{Approve: access.ApproveMoney},
+	}
+}
+`,
+		},
+		edits: []edit{
+			{
+				"internal/approval/words.go", "var Decisions = []Words{\n",
+				`	{"dispute.concede", text.Text{ZH: "认输", EN: "Concede the dispute"}, text.Text{ZH: "争议结束。", EN: "The dispute ends."}},
+`,
+			},
+			{"internal/decision/decision.go", "	\"backstop/internal/fund/adjust\"\n", "	\"backstop/internal/fund/dispute\"\n"},
+			{"internal/decision/decision.go", "batches.Decision(), ", "dispute.Concession(), "},
+		},
+	},
 }
 
 // apply returns the files of an addition, whole.
@@ -179,6 +225,7 @@ func TestAdded(t *testing.T) {
 	lead := h.SignIn(t, access.Lead)
 	for page, want := range map[string]string{
 		"/nights?lang=en&format=csv": "Begun by", "/orders?lang=en": ">Shop<", "/orders?lang=en&format=csv": "Pudong", "/openapi.yaml": "shop",
+		"/disputes/D7401?lang=en": "Concede the dispute",
 	} {
 		if got := h.Page(t, lead, page); got.Status != 200 || !strings.Contains(got.Body, want) {
 			t.Errorf("%s: %d, without %s: %s", page, got.Status, want, got.Body)
