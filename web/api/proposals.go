@@ -22,7 +22,7 @@ func (s *handlers) proposalRoutes() (all []web.Route) {
 		if s.Proposes(o.Kind) == "" {
 			continue
 		}
-		path := "/api/v1/admin" + o.Path + "/propose"
+		path := proposePath(o)
 		all = append(all, reads(path, o.View, s.offers(o), nil, offersView{}), web.Route{
 			Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: o.View, Person: true, Handler: s.propose(o),
 			Request: proposalRequest{}, Answer: proposedView{},
@@ -30,6 +30,9 @@ func (s *handlers) proposalRoutes() (all []web.Route) {
 	}
 	return all
 }
+
+// proposePath is the path of proposals about an object.
+func proposePath(o web.Object) string { return "/api/v1/admin" + o.Path + "/propose" }
 
 // offersView is what may be proposed about an object in its current state.
 type offersView struct {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"backstop/internal/settings/apply"
@@ -10,6 +11,9 @@ import (
 
 // summaryOf says what a route does; "" = nobody has written it.
 func summaryOf(r web.Route) string {
+	if i := slices.IndexFunc(web.Objects, func(o web.Object) bool { return r.Path == proposePath(o) }); i >= 0 {
+		return proposeSummary(r.Method, web.Objects[i].Kind)
+	}
 	word, _, _ := strings.Cut(strings.TrimPrefix(r.Path, settingsPath), "/")
 	if _, ok := apply.SectionOf(word); !ok || summaries[r.Method+" "+r.Path] != "" {
 		return summaries[r.Method+" "+r.Path]
@@ -20,6 +24,18 @@ func summaryOf(r web.Route) string {
 	return "Changes one object of `" + word + "` of the apply file at the version in If-Match. With ?dry_run=true it only says what would change."
 }
 
+// proposeSummary says what the route of proposals about a kind of object does.
+func proposeSummary(method, object string) string {
+	article := "a "
+	if strings.ContainsAny(object[:1], "aeio") {
+		article = "an "
+	}
+	if method == http.MethodGet {
+		return "Returns what the caller may propose about " + article + object + "."
+	}
+	return "Proposes a decision about " + article + object + ": 201 while it waits for a second person, 200 if it is done."
+}
+
 // summaries say what each route does, in the description of the API.
 var summaries = map[string]string{
 	"GET /api/v1/admin/approvals":                                           "Lists decisions that wait for, or had, a second person.",
@@ -28,12 +44,6 @@ var summaries = map[string]string{
 	"POST /api/v1/admin/approvals/:id/reject":                               "Rejects another person's proposal.",
 	"POST /api/v1/admin/approvals/:id/withdraw":                             "Withdraws one's own proposal.",
 	"POST /api/v1/admin/approvals/:id/again":                                "Carries out an approved decision again whose first try failed.",
-	"GET /api/v1/admin/orders/:order_no/propose":                            "Returns what the caller may propose about an order.",
-	"POST /api/v1/admin/orders/:order_no/propose":                           "Proposes a decision about an order: 201 while it waits for a second person, 200 if it is done.",
-	"GET /api/v1/admin/exceptions/:exception/propose":                       "Returns what the caller may propose about an exception.",
-	"POST /api/v1/admin/exceptions/:exception/propose":                      "Proposes a decision about an exception: 201 while it waits for a second person, 200 if it is done.",
-	"GET /api/v1/admin/payouts/:payout_no/propose":                          "Returns what the caller may propose about a payout.",
-	"POST /api/v1/admin/payouts/:payout_no/propose":                         "Proposes a decision about a payout: 201 while it waits for a second person, 200 if it is done.",
 	"GET /api/v1/admin/exceptions":                                          "Lists exceptions, newest first.",
 	"GET /api/v1/admin/exceptions/:id":                                      "Returns one exception with its comments, decisions and compensations.",
 	"POST /api/v1/admin/exceptions/:id/assign":                              "Assigns an exception to an operator.",

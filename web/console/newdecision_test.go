@@ -64,6 +64,9 @@ func TestADecisionAboutANewObjectIsRegisteredAndNothingElse(t *testing.T) {
 	}
 	xu, bo, viewer := h.person(t, "xu", access.Finance), h.person(t, "bo", access.Lead), h.SignIn(t, access.Viewer)
 	page := "/disputes/" + no
+	if got := h.Page(t, viewer, "/openapi.yaml"); got.Status != 200 || !strings.Contains(got.Body, "Proposes a decision about a dispute:") {
+		t.Errorf("the API does not describe the decision: %d", got.Status)
+	}
 	why := []string{"reason", "agreed with the bank by phone"}
 
 	if shown := h.Page(t, viewer, page).Body; strings.Contains(shown, page+"/propose") {
