@@ -92,9 +92,6 @@ func inflation(residuals []float64) float64 {
 // Rises reports whether the level rises, with 99.5 % confidence.
 func (l Line) Rises() bool { return l.Low > 0 }
 
-// Falls reports whether the level falls, with 99.5 % confidence.
-func (l Line) Falls() bool { return l.High < 0 }
-
 // Crossing says in how many steps a level reaches a limit.
 type Crossing struct {
 	Steps float64
