@@ -136,7 +136,7 @@ func TestTheAdapterBelievesTheLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := c.callback("382367567760588800", 7)
+	p := c.callbackAt(SupplierCode, "382367567760588800", 7)
 	got, err := a.Parse(&supplier.Request{
 		Method: "POST", Header: map[string][]string{"Content-Type": {p.ContentType}}, Body: p.Body, ReceivedAt: time.Now(),
 	}, &supplier.Trace{})

@@ -98,11 +98,7 @@ func (c *Cast) OrderAt(supplier string, merchant, i int, notifyURL string) (Post
 	return Post{Path: "/api/v1/orders", ContentType: "application/json", Key: c.Keys[merchant], Body: body}, nil
 }
 
-// callback returns the supplier's signed message about an order.
-func (c *Cast) callback(orderNo string, i int) Post {
-	return c.callbackAt(SupplierCode, orderNo, i)
-}
-
+// callbackAt returns a supplier's signed message about an order.
 func (c *Cast) callbackAt(supplier, orderNo string, i int) Post {
 	// The names are sorted, and no value needs escaping.
 	text := "amount=" + strconv.Itoa(Amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
