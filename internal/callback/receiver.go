@@ -244,11 +244,6 @@ func parse(a supplier.Adapter, req *supplier.Request, steps *supplier.Trace) (co
 	return bound(content, err, steps)
 }
 
-// Read parses a stored callback as it was parsed on receipt.
-func Read(s supplier.Entry, req *supplier.Request) (supplier.Callback, error) {
-	return parse(s.Adapter, req, supplier.NewTrace())
-}
-
 // bound turns a message with texts too long for a database index into an exception. Otherwise
 // it would fail at every commit and never be seen.
 func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplier.Callback, error) {
