@@ -160,9 +160,6 @@ type LeftOut struct {
 	Bytes  int64 // size of these texts
 }
 
-// Any reports whether anything is left out.
-func (l LeftOut) Any() bool { return len(l.Events) > 0 || l.Texts > 0 }
-
 // LeftEvents counts left-out events by kind.
 type LeftEvents map[ItemKind]LeftCount
 

@@ -291,6 +291,3 @@ func (s SupplierHealth) Trouble(now time.Time) Trouble {
 	}
 	return NoTrouble
 }
-
-// Needs reports whether the trouble needs an operator.
-func (t Trouble) Needs() bool { return t.rank() >= Expiring.rank() }
