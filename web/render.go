@@ -112,6 +112,12 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	if op.Issuer != "" && s.Provider != nil {
 		p.Provider = s.Provider.Host()
 	}
+	if p.AskCode && op.TOTPSince != nil {
+		var err error
+		if p.Passkey, err = access.HasPasskey(c.UserContext(), s.DB.Read, op.ID); err != nil {
+			s.Log.Debug("look for a passkey", "error", db.ErrorText(err)) // a code does as well
+		}
+	}
 	p.RedisDown, p.Database = s.Ready.failed("redis") != nil, databaseState(s.Ready.failed("database", "writable"))
 	p.Frozen = p.RedisDown || p.Database != ui.DatabaseWell
 	if op.Language != "" {

@@ -203,6 +203,11 @@ func Named(ctx context.Context, q bun.IDB, name string) (*Operator, error) {
 	return row, err
 }
 
+// ByID returns the enabled operator with this id. Errors: ErrNotFound, ErrDisabled.
+func ByID(ctx context.Context, q bun.IDB, id int64) (*Operator, error) {
+	return find(ctx, q.NewSelect().Where("op.id = ?", id))
+}
+
 // Enabled returns the enabled operators, by id.
 func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
 	var rows []Operator

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/totp"
+	"github.com/uptrace/bun"
 )
 
 // Gate is what a session has to do before it opens more than the operator's own account.
@@ -269,6 +270,14 @@ func NoteSecond(ctx context.Context, tx db.Tx, token string, now int64) error {
 		return fmt.Errorf("note the second factor: %w", err)
 	}
 	return nil
+}
+
+// HasPasskey reports whether an operator has a passkey.
+func HasPasskey(ctx context.Context, q bun.IDB, operator int64) (has bool, err error) {
+	if err := q.NewRaw("SELECT EXISTS (SELECT 1 FROM operator_passkeys WHERE operator_id = ?)", operator).Scan(ctx, &has); err != nil {
+		return false, fmt.Errorf("look for a passkey: %w", err)
+	}
+	return has, nil
 }
 
 // RemoveSecond takes the second factor of an operator away. Errors: ErrNoSecond.

@@ -1,4 +1,5 @@
-// Package passkey lets operators give a passkey (WebAuthn) instead of a code as the second factor.
+// Package passkey lets operators give a passkey (WebAuthn) instead of a code as the second factor, or
+// instead of the password and the code.
 package passkey
 
 import (
@@ -24,7 +25,7 @@ import (
 
 // Errors that a caller can act on.
 var (
-	ErrPasskey  = errors.New("the passkey was not accepted: try again, or type a code")
+	ErrPasskey  = errors.New("the passkey was not accepted: try again, or type a code or the password")
 	ErrTooMany  = errors.New("an operator has at most 10 passkeys: remove one first")
 	ErrNotFound = errors.New("there is no such passkey")
 )
@@ -108,6 +109,9 @@ func (p *Passkeys) user(ctx context.Context, op *access.Operator) (user, error) 
 	return u, err
 }
 
+// anybody is whom a question is for that is asked before it is known who answers.
+var anybody = &access.Operator{}
+
 // place binds a question to the operator and to what is asked.
 func place(op *access.Operator, what string) seal.Place {
 	return seal.Place{Table: "passkey questions", Row: strconv.FormatInt(op.ID, 10), Field: what}
@@ -143,7 +147,8 @@ func (p *Passkeys) AskNew(ctx context.Context, op *access.Operator) (*Question, 
 	if len(u.credentials) >= maxPasskeys {
 		return nil, ErrTooMany
 	}
-	options, session, err := p.web.BeginRegistration(u, webauthn.WithExclusions(webauthn.Credentials(u.credentials).CredentialDescriptors()))
+	options, session, err := p.web.BeginRegistration(u, webauthn.WithExclusions(webauthn.Credentials(u.credentials).CredentialDescriptors()),
+		webauthn.WithResidentKeyRequirement(protocol.ResidentKeyRequirementPreferred)) // one that signs in says whose it is
 	if err != nil {
 		return nil, fmt.Errorf("ask for a new passkey: %w", err)
 	}
@@ -215,13 +220,9 @@ func (p *Passkeys) Ask(ctx context.Context, op *access.Operator) (*Question, err
 // Give checks the answer to Ask, and notes in the session of the token that the second factor was
 // given. Errors: ErrPasskey, also of a copied authenticator, whose counter goes back.
 func (p *Passkeys) Give(ctx context.Context, op *access.Operator, token, sealed, answer string) error {
-	session, err := p.answered(op, "give", sealed)
+	session, parsed, err := p.assertion(op, "give", sealed, answer)
 	if err != nil {
 		return err
-	}
-	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(answer))
-	if err != nil {
-		return ErrPasskey
 	}
 	u, err := p.user(ctx, op)
 	if err != nil {
@@ -231,6 +232,28 @@ func (p *Passkeys) Give(ctx context.Context, op *access.Operator, token, sealed,
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPasskey, err)
 	}
+	return p.use(ctx, op, session, credential, func(ctx context.Context, tx db.Tx, now int64) error {
+		return access.NoteSecond(ctx, tx, token, now)
+	})
+}
+
+// assertion reads the answer to a question. Errors: ErrPasskey.
+func (p *Passkeys) assertion(op *access.Operator, what, sealed, answer string) (session webauthn.SessionData,
+	parsed *protocol.ParsedCredentialAssertionData, err error,
+) {
+	if session, err = p.answered(op, what, sealed); err != nil {
+		return session, nil, err
+	}
+	if parsed, err = protocol.ParseCredentialRequestResponseBytes([]byte(answer)); err != nil {
+		return session, nil, ErrPasskey
+	}
+	return session, parsed, nil
+}
+
+// use stores that a passkey was given; then runs in the same transaction. Errors: ErrPasskey.
+func (p *Passkeys) use(ctx context.Context, op *access.Operator, session webauthn.SessionData, credential *webauthn.Credential,
+	then func(ctx context.Context, tx db.Tx, now int64) error,
+) error {
 	if credential.Authenticator.CloneWarning {
 		return ErrPasskey
 	}
@@ -251,7 +274,64 @@ func (p *Passkeys) Give(ctx context.Context, op *access.Operator, token, sealed,
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return ErrPasskey
 		}
-		return access.NoteSecond(ctx, tx, token, now)
+		return then(ctx, tx, now)
+	})
+}
+
+// AskAnybody asks for a passkey of whoever signs in, who proves to the authenticator to be its owner; nil =
+// nobody has one.
+func (p *Passkeys) AskAnybody(ctx context.Context) (*Question, error) {
+	var some bool
+	if err := p.db.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM operator_passkeys)").Scan(ctx, &some); err != nil {
+		return nil, fmt.Errorf("look for passkeys: %w", err)
+	}
+	if !some {
+		return nil, nil
+	}
+	options, session, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
+	if err != nil {
+		return nil, fmt.Errorf("ask for a passkey: %w", err)
+	}
+	return p.question(anybody, "sign in", options.Response, session)
+}
+
+// SignIn returns the operator who answered AskAnybody. A passkey whose owner was verified is both factors:
+// SecondAt is now. Whoever has a one-time password signs in by that. Errors: ErrPasskey.
+func (p *Passkeys) SignIn(ctx context.Context, sealed, answer string) (*access.Operator, error) {
+	session, parsed, err := p.assertion(anybody, "sign in", sealed, answer)
+	if err != nil {
+		return nil, err
+	}
+	var found user
+	var failed error
+	_, credential, err := p.web.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
+		id, err := strconv.ParseInt(string(handle), 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		op, err := access.ByID(ctx, p.db.Read, id)
+		if errors.Is(err, access.ErrNotFound) || errors.Is(err, access.ErrDisabled) {
+			return nil, err
+		}
+		if err == nil {
+			found, err = p.user(ctx, op)
+		}
+		failed = err
+		return found, err
+	}, session, parsed)
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPasskey, err)
+	}
+	op := found.Operator
+	if op.MustChange || op.TOTPSince == nil {
+		return nil, ErrPasskey
+	}
+	return op, p.use(ctx, op, session, credential, func(_ context.Context, _ db.Tx, now int64) error {
+		op.SecondAt = &now
+		return nil
 	})
 }
 

@@ -105,12 +105,10 @@ var (
 	tRecoveryLeft = text.Text{ZH: "还剩 %d 个恢复码。", EN: "%d recovery codes are left."}
 	tPasskeys     = text.Text{ZH: "通行密钥", EN: "Passkeys"}
 	tPasskeysHow  = text.Text{
-		ZH: "登录时代替验证码：指纹、面容、设备密码或安全密钥。验证器应用仍然保留。",
-		EN: "Given instead of a code when signing in: fingerprint, face, the device's PIN or a security key. The authenticator app stays.",
+		ZH: "代替验证码，登录时也代替密码：指纹、面容、设备密码或安全密钥。验证器应用仍然保留。",
+		EN: "Given instead of a code and, when signing in, of the password: fingerprint, face, the device's PIN or a security key. The authenticator app stays.",
 	}
 	tAddPasskey    = text.Text{ZH: "添加通行密钥", EN: "Add a passkey"}
-	tGivePasskey   = text.Text{ZH: "使用通行密钥", EN: "Use a passkey"}
-	tPasskeyFailed = text.Text{ZH: "浏览器没有给出通行密钥，请重试。", EN: "The browser gave no passkey: try again."}
 	tRemovePasskey = text.Text{ZH: "删除", EN: "Remove"}
 	tRemoveWhich   = text.Text{ZH: "删除 %s 的通行密钥", EN: "Remove the passkey of %s"}
 	tRenew         = text.Text{ZH: "更换恢复码", EN: "Replace the recovery codes"}

@@ -5,6 +5,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/text"
+	"backstop/internal/passkey"
 	"backstop/views/ui"
 )
 
@@ -13,7 +14,8 @@ type Problem string
 
 // Problems.
 const (
-	WrongLogin Problem = "wrong_login"
+	WrongLogin   Problem = "wrong_login"
+	WrongPasskey Problem = "wrong_passkey"
 	TooMany    Problem = "too_many"
 	// PasswordExpired is of a one-time password that was not used in time.
 	PasswordExpired Problem = "password_expired"
@@ -41,6 +43,10 @@ var Problems = map[Problem]struct {
 	Label text.Text
 }{
 	WrongLogin: {"bad", text.Text{ZH: "用户名或密码不正确。", EN: "Wrong user name or password."}},
+	WrongPasskey: {"bad", text.Text{
+		ZH: "通行密钥未被接受：请重试，或用密码登录。",
+		EN: "The passkey was not accepted: try again, or sign in by password.",
+	}},
 	PasswordExpired: {"bad", text.Text{
 		ZH: "一次性密码已过期，请管理员用 backstop operator reset-password 重新生成。",
 		EN: "The one-time password has expired: ask an administrator for a new one (backstop operator reset-password).",
@@ -102,6 +108,7 @@ type Login struct {
 	// Provider is the host at which one can sign in; "" = by password only.
 	Provider    string
 	NoPasswords bool // but for the operator for emergencies
+	Passkey     *passkey.Question // of whoever signs in; nil = nobody can by one
 }
 
 func (l Login) wait(p *ui.Page) string {
@@ -116,6 +123,7 @@ var (
 	tName       = text.Text{ZH: "用户名", EN: "Name"}
 	tPassword   = text.Text{ZH: "密码", EN: "Password"}
 	tAtProvider = text.Text{ZH: "通过 %s 登录", EN: "Sign in with %s"}
+	tByPasskey  = text.Text{ZH: "用通行密钥登录", EN: "Sign in with a passkey"}
 	tEmergency  = text.Text{ZH: "紧急登录", EN: "Emergency sign-in"}
 	tEmergHow   = text.Text{
 		ZH: "只有一位指定的操作员能用密码登录，每次都会告警。",

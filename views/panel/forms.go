@@ -1,6 +1,15 @@
 package panel
 
-import "backstop/internal/base/text"
+import (
+	"backstop/internal/base/text"
+
+	"github.com/a-h/templ"
+)
+
+// passkeyScript has the script in a page once, however many of its forms need it.
+var passkeyScript = templ.NewOnceHandle()
+
+var tPasskeyFailed = text.Text{ZH: "浏览器没有给出通行密钥，请重试。", EN: "The browser gave no passkey: try again."}
 
 var tPickAll = text.Text{ZH: "选中本页", EN: "Select the page"}
 

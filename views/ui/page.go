@@ -47,6 +47,7 @@ type Page struct {
 	// RedisDown and Database report trouble; Frozen: no act is possible because of it.
 	RedisDown, Frozen bool
 	AskCode           bool   // the second factor was given more than 10 minutes ago
+	Passkey           bool   // it can be a passkey too
 	Provider          string // host of where the person signs in, instead of giving a second factor here; "" = nowhere
 	Database          DatabaseState
 	// Paused are the pauses that affect what the page shows.

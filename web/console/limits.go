@@ -77,6 +77,7 @@ func (s *handlers) limits() map[string]web.Limit {
 
 		"/me/second/passkeys":        web.ByHandler,
 		"/me/second/passkeys/remove": web.ByHandler,
+		"/_/passkey":                 web.ByHandler,
 	}
 }
 

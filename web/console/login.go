@@ -39,7 +39,13 @@ func (s *handlers) loginPage(c *fiber.Ctx) error {
 	return s.sendLogin(c, http.StatusOK, operators.Login{Next: safeNext(c.Query("next"))})
 }
 
-func (s *handlers) sendLogin(c *fiber.Ctx, status int, form operators.Login) error {
+// sendLogin shows the page for signing in; by passkey only where whoever has one may sign in by it.
+func (s *handlers) sendLogin(c *fiber.Ctx, status int, form operators.Login) (err error) {
+	if s.passkeys != nil && s.Config.Passwords != "off" {
+		if form.Passkey, err = s.passkeys.AskAnybody(c.UserContext()); err != nil {
+			s.Log.Debug("ask for a passkey", "error", db.ErrorText(err)) // the page is there without the database too
+		}
+	}
 	return s.Render(c, status, operators.SignIn(s.Page(c), s.WaysIn(form)))
 }
 
@@ -59,9 +65,7 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	addr := s.Client(c)
 	try := access.SignIn{Name: form.Name, Address: web.SenderOf(addr), Device: s.device(c, form.Name)}
 	if form.Wait = s.throttle.Try(try); form.Wait > 0 {
-		form.Problem = operators.TooMany
-		c.Set(fiber.HeaderRetryAfter, "60")
-		return s.sendLogin(c, http.StatusTooManyRequests, form)
+		return s.sendTooMany(c, form)
 	}
 	op, err := s.Operators.Login(c.UserContext(), form.Name, web.Field(c, "password"))
 	switch {
@@ -84,6 +88,13 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	return s.enter(c, op, form.Next, nil)
 }
 
+// sendTooMany says that somebody has to wait before the next attempt.
+func (s *handlers) sendTooMany(c *fiber.Ctx, form operators.Login) error {
+	form.Problem = operators.TooMany
+	c.Set(fiber.HeaderRetryAfter, "60")
+	return s.sendLogin(c, http.StatusTooManyRequests, form)
+}
+
 // enter starts the session of who has signed in, and goes where the person wanted to. params are
 // for the audit.
 func (s *handlers) enter(c *fiber.Ctx, op *access.Operator, next string, params map[string]any) error {
@@ -101,7 +112,7 @@ func (s *handlers) enter(c *fiber.Ctx, op *access.Operator, next string, params 
 	}
 	s.Log.Info("signed in", "operator", op.Name, "remote", s.Client(c).String(), "request_id", web.RequestID(c))
 	switch {
-	case op.TOTPSince != nil:
+	case op.TOTPSince != nil && op.SecondAt == nil:
 		return c.Redirect("/second?next="+url.QueryEscape(next), http.StatusSeeOther)
 	case op.MustChange:
 		return c.Redirect("/me", http.StatusSeeOther)

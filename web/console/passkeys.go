@@ -2,10 +2,12 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/text"
 	"backstop/internal/passkey"
@@ -41,12 +43,10 @@ func (s *handlers) addPasskey(c *fiber.Ctx) error {
 	if op.TOTPSince == nil || s.passkeys == nil {
 		return access.ErrNoSecond
 	}
-	answer := web.Field(c, "answer")
-	c.Request().PostArgs().Del("answer") // it is no answer to a question for the second factor
 	if err := s.fresh(c); err != nil {
 		return err
 	}
-	err := s.passkeys.Add(c.UserContext(), op, web.Field(c, "sealed"), answer, access.DeviceOf(c.Get(fiber.HeaderUserAgent)),
+	err := s.passkeys.Add(c.UserContext(), op, web.Field(c, "sealed"), web.Field(c, "answer"), access.DeviceOf(c.Get(fiber.HeaderUserAgent)),
 		func(ctx context.Context, tx db.Tx) error {
 			return s.keepIn(ctx, tx, c, ownAct(op, "second.add_passkey"))
 		})
@@ -57,6 +57,50 @@ func (s *handlers) addPasskey(c *fiber.Ctx) error {
 		return err
 	}
 	return c.Redirect("/me/second", http.StatusSeeOther)
+}
+
+// askPasskey asks for a passkey where a code is asked for again.
+func (s *handlers) askPasskey(c *fiber.Ctx) error {
+	if s.passkeys == nil {
+		return act.ErrNotFound
+	}
+	q, err := s.passkeys.Ask(c.UserContext(), web.Operator(c))
+	if err != nil {
+		return err
+	}
+	if q == nil {
+		return act.ErrNotFound
+	}
+	return c.JSON(map[string]any{"options": json.RawMessage(q.Options), "sealed": q.Sealed})
+}
+
+// loginByPasskey starts the session of whoever gives a passkey instead of the password and the code.
+func (s *handlers) loginByPasskey(c *fiber.Ctx) error {
+	form := operators.Login{Next: safeNext(web.Field(c, "next"))}
+	if s.passkeys == nil {
+		return c.Redirect("/login", http.StatusSeeOther)
+	}
+	try := access.SignIn{Address: web.SenderOf(s.Client(c))}
+	if form.Wait = s.throttle.Try(try); form.Wait > 0 {
+		return s.sendTooMany(c, form)
+	}
+	op, err := s.passkeys.SignIn(c.UserContext(), web.Field(c, "passkey_sealed"), web.Field(c, "passkey_answer"))
+	switch {
+	case errors.Is(err, passkey.ErrPasskey):
+		form.Problem = operators.WrongPasskey
+	case err != nil:
+		return err
+	case !s.Config.ByPassword(op.Name):
+		form.Problem = operators.PasswordsOff
+	}
+	if form.Problem != "" {
+		return s.sendLogin(c, http.StatusUnprocessableEntity, form)
+	}
+	s.throttle.Forgive(try)
+	if err := s.breakGlass(c, op); err != nil {
+		return err
+	}
+	return s.enter(c, op, form.Next, map[string]any{"by": "passkey"})
 }
 
 // removePasskey takes one of the operator's passkeys away.

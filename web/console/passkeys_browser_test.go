@@ -22,7 +22,7 @@ import (
 const answerPasskey = `(async () => {
   const form = document.querySelector("form[data-passkey]");
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(form.dataset.options));
-  return [form.elements.sealed.value, JSON.stringify(await navigator.credentials.get({ publicKey }))];
+  return [form.elements.passkey_sealed.value, JSON.stringify(await navigator.credentials.get({ publicKey }))];
 })()`
 
 // An operator with a second factor adds a passkey and signs in with it, by an authenticator of the
@@ -44,7 +44,7 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 		}
 		ctx, said := newBrowser(t, host)
 		run(t, ctx, emulation.SetDeviceMetricsOverride(390, 900, 1, true), signsIn(base, "li", webtest.GoodPassword, "/"))
-		var key, at, text string
+		var key string
 		run(t, ctx, chromedp.Navigate(base+"/me/second?lang=en"), chromedp.WaitVisible(".copied pre"), chromedp.TextContent(".copied pre", &key))
 		run(t, ctx, chromedp.SendKeys("#code", h.code(t, key, 0)), chromedp.Click(`form[action="/me/second"] button.primary`), chromedp.WaitVisible("#recovery"))
 
@@ -56,6 +56,7 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 			return err
 		}))
 		const add, remove = `form[action="/me/second/passkeys"] button`, `form[action="/me/second/passkeys/remove"] button`
+		const alone = `form[action="/login/passkey"] button`
 		run(t, ctx, chromedp.Navigate(base+"/me/second?lang=en"), chromedp.WaitVisible(add), chromedp.Click(add), chromedp.WaitVisible(remove))
 		if found := violations(t, ctx); len(found) > 0 {
 			t.Errorf("the second factor: %s", strings.Join(found, "; "))
@@ -69,17 +70,13 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 			t.Helper()
 			run(t, ctx, chromedp.Evaluate(`void document.querySelector('form[action="/logout"]').requestSubmit()`, nil), chromedp.WaitVisible("#password"))
 			run(t, ctx, chromedp.Navigate(base+"/login?lang=en&next=/queues"), chromedp.SendKeys("#name", "li"),
-				chromedp.SendKeys("#password", webtest.GoodPassword), chromedp.Click("button.primary"), chromedp.WaitVisible(`form[data-passkey="get"] button`))
+				chromedp.SendKeys("#password", webtest.GoodPassword), chromedp.Click("button.primary"), chromedp.WaitVisible(`form[action="/second"][data-passkey] button`))
 		}
 		password()
 		if found := violations(t, ctx); len(found) > 0 {
 			t.Errorf("the page that asks: %s", strings.Join(found, "; "))
 		}
-		run(t, ctx, chromedp.Click(`form[data-passkey="get"] button`), chromedp.WaitReady(`a[href^="/asynqmon"], #main h1`),
-			chromedp.Location(&at), chromedp.TextContent("main", &text))
-		if at != base+"/queues" {
-			t.Errorf("the passkey leads to %s: %s", at, text)
-		}
+		run(t, ctx, onward(`form[action="/second"][data-passkey] button`, "/queues"))
 		if row, err := h.in.passkeys.List(t.Context(), number(t, d, "SELECT id FROM operators WHERE name = 'li'")); err != nil || len(row) != 1 || row[0].UsedAt == nil {
 			t.Errorf("stored: %+v, %v", row, err)
 		}
@@ -91,7 +88,7 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 		give := func(name string) int {
 			t.Helper()
 			half := webtest.CookieOf(h.Post(t, "", "/login", "name", name, "password", webtest.GoodPassword))
-			h.Post(t, half, "/second", "sealed", fields[0], "answer", fields[1])
+			h.Post(t, half, "/second", "passkey_sealed", fields[0], "passkey_answer", fields[1])
 			return h.Page(t, half, "/orders").Status
 		}
 		h.setsUp(t, webtest.CookieOf(h.Post(t, "", "/login", "name", "bo", "password", webtest.GoodPassword)))
@@ -103,6 +100,59 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 				t.Errorf("%d: the answer given as %s opens the orders with %d, want %d", i, c.name, got, c.want)
 			}
 		}
+		// Alone it is both factors, and it answers the question of what asks for them again.
+		out := chromedp.Tasks{
+			chromedp.Evaluate(`void document.querySelector('form[action="/logout"]').requestSubmit()`, nil), chromedp.WaitVisible("#password"),
+		}
+		run(t, ctx, chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"), chromedp.Navigate(base+"/login?lang=en&next=/queues"),
+			chromedp.WaitVisible(alone))
+		if found := violations(t, ctx); len(found) > 0 {
+			t.Errorf("the page for signing in: %s", strings.Join(found, "; "))
+		}
+		if *screenshots != "" {
+			takeScreenshot(t, ctx, "passkey-login")
+		}
+		run(t, ctx, onward(alone, "/queues"))
+		change(t, d, "UPDATE operators SET role = 'admin' WHERE name = 'li'")
+		change(t, d, "UPDATE sessions SET second_at = second_at - 660000000")
+		run(t, ctx, chromedp.Navigate(base+"/operators?lang=en"), chromedp.WaitVisible("[data-give-passkey]"))
+		if found := violations(t, ctx); len(found) > 0 {
+			t.Errorf("the page that asks again: %s", strings.Join(found, "; "))
+		}
+		run(t, ctx, chromedp.SendKeys(`form[action="/operators"] [name="name"]`, "mei"),
+			chromedp.SendKeys(`form[action="/operators"] [name="reason"]`, because), chromedp.Click(`form[action="/operators"] [data-give-passkey]`),
+			chromedp.WaitVisible(".notice .copied pre"))
+		if n := number(t, d, "SELECT count(*) FROM operators WHERE name = 'mei'"); n != 1 {
+			t.Errorf("invited: %d", n)
+		}
+
+		// An answer works once, while the operator may sign in by password.
+		run(t, ctx, out, chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible(alone),
+			chromedp.Evaluate(answerPasskey, &fields, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		enter := func() webtest.Answer {
+			return h.Post(t, "", "/login/passkey", "passkey_sealed", fields[0], "passkey_answer", fields[1])
+		}
+		for _, refused := range []string{"must_change = TRUE", "disabled_at = 1"} {
+			change(t, d, "UPDATE operators SET "+refused+" WHERE name = 'li'")
+			if got := enter(); got.Status != http.StatusUnprocessableEntity {
+				t.Errorf("%s: %d", refused, got.Status)
+			}
+			change(t, d, "UPDATE operators SET must_change = FALSE, disabled_at = NULL WHERE name = 'li'")
+		}
+		h.in.Config.Passwords = "off"
+		if got := enter(); got.Status != http.StatusUnprocessableEntity || strings.Contains(got.Body, `action="/login/passkey"`) {
+			t.Errorf("without passwords: %d", got.Status)
+		}
+		h.in.Config.Passwords = "on"
+		fresh := h.Post(t, "", "/login/passkey", "passkey_sealed", fields[0], "passkey_answer", fields[1])
+		if fresh.Status != http.StatusUnprocessableEntity {
+			t.Errorf("an answer that was used: %d", fresh.Status)
+		}
+		var params string
+		if err := d.NewRaw("SELECT params FROM audit WHERE action = 'session.start' AND params LIKE '%passkey%'").Scan(t.Context(), &params); err != nil {
+			t.Errorf("the audit does not say how li signed in: %v", err)
+		}
+
 		// Nobody removes another's, and the second factor takes its passkeys along.
 		keys := func() int64 { return number(t, d, "SELECT count(*) FROM operator_passkeys") }
 		id := func() (id string) {

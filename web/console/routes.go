@@ -90,6 +90,7 @@ func (s *handlers) routes() []web.Route {
 	list := []web.Route{
 		{Method: http.MethodGet, Path: "/login", Audience: web.ForVisitor, Handler: s.loginPage},
 		{Method: http.MethodPost, Path: "/login", Audience: web.ForVisitor, Handler: s.login},
+		{Method: http.MethodPost, Path: "/login/passkey", Audience: web.ForVisitor, Handler: s.loginByPasskey},
 		{Method: http.MethodGet, Path: "/login/oidc", Audience: web.ForVisitor, Handler: s.goToProvider},
 		{Method: http.MethodGet, Path: signin.CallbackPath, Audience: web.ForVisitor, Handler: s.comeBack},
 		{Method: http.MethodPost, Path: "/logout", Audience: web.ForVisitor, Handler: s.logout},
@@ -236,6 +237,7 @@ func (s *handlers) routes() []web.Route {
 		own("/me/second/remove", s.removeSecond),
 		own("/me/second/passkeys", s.addPasskey),
 		own("/me/second/passkeys/remove", s.removePasskey),
+		page("/_/passkey", access.UseAccount, s.askPasskey, web.Menu{}),
 		page("/inbox", access.ViewOverview, s.inboxPage, aside("inbox", text.Inbox)),
 		page("/_/bell", access.ViewOverview, s.bell, web.Menu{}),
 		post("/inbox/read", access.ViewOverview, s.readInbox),

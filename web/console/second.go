@@ -62,8 +62,8 @@ func (s *handlers) giveCode(c *fiber.Ctx, op *access.Operator) error {
 	}
 	var recovered bool
 	var err error
-	if answer := web.Field(c, "answer"); answer != "" && s.passkeys != nil {
-		err = s.passkeys.Give(c.UserContext(), op, c.Cookies(s.CookieName()), web.Field(c, "sealed"), answer)
+	if answer := web.Field(c, "passkey_answer"); answer != "" && s.passkeys != nil {
+		err = s.passkeys.Give(c.UserContext(), op, c.Cookies(s.CookieName()), web.Field(c, "passkey_sealed"), answer)
 	} else {
 		recovered, err = s.Second.Give(c.UserContext(), op, c.Cookies(s.CookieName()), web.Field(c, "code"))
 	}
@@ -117,8 +117,8 @@ var tCodeNeeded = text.Text{ZH: "请输入验证码：上次两步验证已超�
 
 var tSignInAgain = text.Text{ZH: "请先重新登录：上次登录已超过 10 分钟", EN: "sign in again first: the last time was more than 10 minutes ago"}
 
-// fresh checks that the second factor was given within the last 10 minutes, by the code of the form
-// if need be.
+// fresh checks that the second factor was given within the last 10 minutes, by the code or the passkey of
+// the form if need be.
 func (s *handlers) fresh(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	if op.Fresh(s.DB.Now()) {
@@ -127,7 +127,7 @@ func (s *handlers) fresh(c *fiber.Ctx) error {
 	if op.Issuer != "" {
 		return web.Invalid("code", tSignInAgain)
 	}
-	if web.Field(c, "code") == "" {
+	if web.Field(c, "code") == "" && web.Field(c, "passkey_answer") == "" {
 		return web.Invalid("code", tCodeNeeded)
 	}
 	err := s.giveCode(c, op)

@@ -181,6 +181,7 @@ var (
 	Role               = Text{ZH: "角色", EN: "Role"}
 	SecondFactor       = Text{ZH: "两步验证", EN: "Second factor"}
 	SecondCode         = Text{ZH: "验证码", EN: "Code"}
+	GivePasskey        = Text{ZH: "使用通行密钥", EN: "Use a passkey"}
 	Expires            = Text{ZH: "到期", EN: "Expires"}
 	Name               = Text{ZH: "名称", EN: "Name"}
 	LastWeek           = Text{ZH: "上周同期", EN: "Last week"}
