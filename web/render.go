@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/inbox"
 	"backstop/internal/pause"
+	"backstop/internal/settings/apply"
 	"backstop/internal/supplier"
 	"backstop/views/operators"
 	"backstop/views/ui"
@@ -102,6 +103,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
 		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
 		Path: c.OriginalURL(), Texts: s.Texts, Names: s.Settings.Current(), File: s.Files.URL, Version: s.Version, Environment: s.Config.Environment,
+		FieldLabel: s.fieldLabel,
 	}
 	op := Operator(c)
 	if op == nil {
@@ -158,6 +160,19 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 		p.Paused = s.paused(c.Path(), op)
 	}
 	return p
+}
+
+// fieldLabel is Page.FieldLabel.
+func (s *Server) fieldLabel(object, path string) text.Text {
+	section, o, ok := apply.ObjectOf(object)
+	if !ok {
+		return text.Text{}
+	}
+	kind := ""
+	if e, ok := s.Settings.Current().Suppliers.Lookup(o.ID); ok && section.Kind == "supplier" {
+		kind = e.Kind
+	}
+	return section.FieldLabel(path, kind, s.Applies.Kinds)
 }
 
 // below is where pages are that belong to a page of the navigation and are not under its path.

@@ -210,7 +210,7 @@ func storyDecision(p *ui.Page, i console.Item) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, f := range wording.ProposalFacts(p, d.Params, d.Currency) {
+			for _, f := range wording.ProposalFacts(p, d.ObjectID, d.Params, d.Currency) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

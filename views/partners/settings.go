@@ -233,8 +233,8 @@ var settingsHistoryColumns = []ui.Column[settings.HistoryRow]{
 		if r.Field == "" {
 			return p.T(tCreated)
 		}
-		return r.Field
-	}).As("wrap mono small"),
+		return p.T(wording.FieldName(p, r.Object, r.Field))
+	}).As("wrap small"),
 	ui.WordCol("old", tBefore, func(p *ui.Page, r settings.HistoryRow) string { return wording.SettingValue(p, r.Old) }).As("wrap mono small"),
 	ui.WordCol("new", tAfter, func(p *ui.Page, r settings.HistoryRow) string { return wording.SettingValue(p, r.New) }).As("wrap mono small"),
 	ui.IDCol("approval", tApprovedAs, func(r settings.HistoryRow) (id, href string) {
@@ -256,16 +256,21 @@ func SettingsHistory(p *ui.Page, rows []settings.HistoryRow) templ.Component {
 
 var differenceTexts = ui.ListTexts{Title: tDifference, Icon: "file-text"}
 
-var differenceColumns = []ui.Column[apply.Difference]{
-	ui.TextCol("field", tChangedFields, func(d apply.Difference) string { return d.Field }).As("wrap mono small"),
-	ui.WordCol("old", tBefore, func(p *ui.Page, d apply.Difference) string { return wording.SettingValue(p, d.Old) }).As("wrap mono small"),
-	ui.WordCol("new", tAfter, func(p *ui.Page, d apply.Difference) string { return wording.SettingValue(p, d.New) }).As("wrap mono small"),
-	ui.WordCol("how", tTakesEffect, func(p *ui.Page, d apply.Difference) string {
-		if d.Waits {
-			return p.T(tAfterSecond)
-		}
-		return p.T(tAtOnce)
-	}).As(""),
+// differenceColumns are those of what an edit of an object changes.
+func differenceColumns(o settings.Object) []ui.Column[apply.Difference] {
+	return []ui.Column[apply.Difference]{
+		ui.WordCol("field", tChangedFields, func(p *ui.Page, d apply.Difference) string {
+			return p.T(wording.FieldName(p, o.String(), d.Field))
+		}).As("wrap small"),
+		ui.WordCol("old", tBefore, func(p *ui.Page, d apply.Difference) string { return wording.SettingValue(p, d.Old) }).As("wrap mono small"),
+		ui.WordCol("new", tAfter, func(p *ui.Page, d apply.Difference) string { return wording.SettingValue(p, d.New) }).As("wrap mono small"),
+		ui.WordCol("how", tTakesEffect, func(p *ui.Page, d apply.Difference) string {
+			if d.Waits {
+				return p.T(tAfterSecond)
+			}
+			return p.T(tAtOnce)
+		}).As(""),
+	}
 }
 
 // waits reports whether a part of the plan waits for a second person.

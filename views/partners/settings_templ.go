@@ -1301,7 +1301,7 @@ func SettingsReviewed(p *ui.Page, r SettingsReview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.TablePanel(p, "difference-title", differenceTexts, differenceColumns, r.Plan.Differences).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.TablePanel(p, "difference-title", differenceTexts, differenceColumns(r.Plan.Object), r.Plan.Differences).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

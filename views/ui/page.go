@@ -31,6 +31,9 @@ type Page struct {
 	Unread   Unread     // messages in the operator's inbox
 	Menu     []MenuItem // what the person may open
 	Names    Names      // of merchants and suppliers; nil = they are shown by code
+	// FieldLabel is what forms call a field of a setting, such as "merchant m1" and "notify.urls"; zero = no
+	// form has it.
+	FieldLabel func(object, path string) text.Text
 	// Environment names the installation: "production", "staging", "test"; "" = it has no name.
 	Environment string
 	File        func(name string) string

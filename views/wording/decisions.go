@@ -30,9 +30,9 @@ func Action(action string) text.Text {
 	return text.Text{ZH: action, EN: action}
 }
 
-// ProposalFacts are the parameters of a proposal in words, those that the page has a word
+// ProposalFacts are the parameters of a proposal about an object in words, those that the page has a word
 // for first.
-func ProposalFacts(p *ui.Page, raw json.RawMessage, currency string) (all []ui.Fact) {
+func ProposalFacts(p *ui.Page, objectID string, raw json.RawMessage, currency string) (all []ui.Fact) {
 	var values map[string]any
 	read := json.NewDecoder(strings.NewReader(string(raw)))
 	read.UseNumber() // amounts are exact
@@ -41,7 +41,7 @@ func ProposalFacts(p *ui.Page, raw json.RawMessage, currency string) (all []ui.F
 	}
 	add := func(name string) {
 		if changes, ok := values[name].([]any); ok && name == "changes" {
-			all = append(all, changeFacts(p, changes)...)
+			all = append(all, changeFacts(p, objectID, changes)...)
 			delete(values, name)
 			return
 		}
@@ -108,12 +108,12 @@ func sumsText(sums []any) string {
 	return strings.Join(all, " · ")
 }
 
-// changeFacts are the fields that a change of settings is about.
-func changeFacts(p *ui.Page, changes []any) (all []ui.Fact) {
+// changeFacts are the fields that a change of an object of the settings is about.
+func changeFacts(p *ui.Page, object string, changes []any) (all []ui.Fact) {
 	for _, x := range changes {
 		c, _ := x.(map[string]any)
-		field, value := fmt.Sprint(c["field"]), func(name string) string { return SettingValue(p, fmt.Sprint(c[name])) }
-		all = append(all, ui.TextFact(text.Text{ZH: field, EN: field}, "wrap", value("old")+" → "+value("new")))
+		field, value := FieldName(p, object, fmt.Sprint(c["field"])), func(name string) string { return SettingValue(p, fmt.Sprint(c[name])) }
+		all = append(all, ui.TextFact(field, "wrap", value("old")+" → "+value("new")))
 	}
 	return all
 }

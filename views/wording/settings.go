@@ -24,6 +24,15 @@ var valueWords = map[string]text.Text{
 
 var tDigest = text.Text{ZH: "摘要 %s", EN: "digest %s"}
 
+// FieldName names a field of an object of the settings, with its name in files behind it.
+func FieldName(p *ui.Page, object, path string) text.Text {
+	if p.FieldLabel == nil || p.FieldLabel(object, path) == (text.Text{}) {
+		return text.Text{ZH: path, EN: path}
+	}
+	label := p.FieldLabel(object, path)
+	return text.Text{ZH: label.ZH + "（" + path + "）", EN: label.EN + " (" + path + ")"}
+}
+
 // SettingValue is a value of a difference between settings. Of a secret it may be a digest.
 func SettingValue(p *ui.Page, value string) string {
 	if word, ok := valueWords[value]; ok {

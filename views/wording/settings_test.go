@@ -13,7 +13,7 @@ func TestAChangeOfSettingsIsSaidInTheReadersLanguage(t *testing.T) {
 		"zh": {"未设置 → 摘要 3f9c", "•••• 4711 → •••• 0815, 摘要 77aa", "a digest of → none of them"},
 		"en": {"unset → digest 3f9c", "•••• 4711 → •••• 0815, digest 77aa", "a digest of → none of them"},
 	} {
-		facts := ProposalFacts(&ui.Page{Language: language}, json.RawMessage(`{"changes": [
+		facts := ProposalFacts(&ui.Page{Language: language}, "merchant m1", json.RawMessage(`{"changes": [
 			{"field": "api_key", "old": "unset", "new": "digest 3f9c"},
 			{"field": "number", "old": "•••• 4711", "new": "•••• 0815, digest 77aa"},
 			{"field": "name", "old": "a digest of", "new": "none of them"}]}`), "")

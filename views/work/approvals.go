@@ -183,7 +183,7 @@ func (a ApprovalData) content(p *ui.Page) []ui.Fact {
 // decided is the money and the parameters; of a batch, its plan.
 func (a ApprovalData) decided(p *ui.Page) []ui.Fact {
 	if a.Plan == nil {
-		return append([]ui.Fact{ui.MoneyFact(text.Amount, a.Amount, a.Currency)}, wording.ProposalFacts(p, a.Params, a.Currency)...)
+		return append([]ui.Fact{ui.MoneyFact(text.Amount, a.Amount, a.Currency)}, wording.ProposalFacts(p, a.ObjectID, a.Params, a.Currency)...)
 	}
 	b := a.Plan.Progress.Batch
 	return []ui.Fact{

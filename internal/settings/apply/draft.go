@@ -87,7 +87,7 @@ func (d Drafts) read(ctx context.Context, query *bun.SelectQuery) (all []Draft, 
 	for _, r := range rows {
 		draft := Draft{Version: r.Version, At: r.At}
 		plain, err := d.Env.Keys.Open(draftPlace(r.OperatorID, r.Object), r.Sealed)
-		_, o, ok := objectOf(r.Object)
+		_, o, ok := ObjectOf(r.Object)
 		if draft.Object = o; ok && err == nil && json.Unmarshal(plain, &draft.Typed) == nil {
 			all = append(all, draft)
 		}

@@ -82,7 +82,7 @@ func (d *declaration) plan() *Plan {
 
 // edit compares an edit with the stored settings.
 func (e Env) edit(ctx context.Context, env settings.Env, stored *settings.Stored, edit Edit) (*declaration, error) {
-	s, _, ok := objectOf(edit.Object.String())
+	s, _, ok := ObjectOf(edit.Object.String())
 	if !ok {
 		return nil, act.ErrNotFound
 	}
@@ -181,7 +181,7 @@ type editor struct{ env Env }
 
 // load finds the object, which may be new, and locks the settings against changes.
 func (x editor) load(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
-	if _, _, ok := objectOf(id); !ok {
+	if _, _, ok := ObjectOf(id); !ok {
 		return act.Subject{}, act.ErrNotFound
 	}
 	s, err := decided{env: x.env}.load(ctx, q, id)
@@ -201,7 +201,7 @@ func (x editor) do(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (
 		return out, err
 	}
 	p := in.Params.(editParams)
-	_, object, _ := objectOf(s.ID)
+	_, object, _ := ObjectOf(s.ID)
 	edit := Edit{Object: object, Entry: p.Entry, Version: p.Version}
 	d, err := x.env.edit(ctx, env, stored, edit)
 	if err != nil {

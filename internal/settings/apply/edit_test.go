@@ -194,7 +194,7 @@ func TestNewObjectsAreMade(t *testing.T) {
 			"payout_account m1 main": "kind: bank_card\nholder: Galaxy\nnumber: '6222000011114711'\nbank: ICBC",
 			"approval":               "typed_above: [{ currency: CNY, amount: 5 }]",
 		} {
-			s, o, _ := objectOf(id)
+			s, o, _ := ObjectOf(id)
 			p, err := edit(t, env, admin, Edit{Object: o, Entry: entry})
 			if err != nil || len(p.Lines) != 1 {
 				t.Fatalf("%s: %+v, %v", id, p, err)

@@ -217,3 +217,19 @@ func TestADraftIsTheOperatorsOwnAndSealed(t *testing.T) {
 		}
 	})
 }
+
+// Fields of differences are named as in forms, those within another by that one.
+func TestAFieldOfADifferenceHasTheNameOfItsForm(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ word, path, kind, want string }{
+		{"merchants", "notify.timeout", "", "Timeout"}, {"merchants", "limits.CNY.payout_each", "", "Limits"},
+		{"merchants", "signing_secrets", "", "Signing secret"}, {"merchants", "api_key", "", "API key"}, {"merchants", "address x", "", ""},
+		{"suppliers", "enabled", "", "Enabled"}, {"suppliers", "kind", "", "Kind"}, {"suppliers", "config.key", "sortedparams", "Key"},
+		{"suppliers", "config.key", "", "Protocol settings"},
+	} {
+		s, _ := SectionOf(c.word)
+		if got := s.FieldLabel(c.path, c.kind, supplier.Kinds{sortedparams.Kind}).EN; got != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.path, c.word, got, c.want)
+		}
+	}
+}

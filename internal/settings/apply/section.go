@@ -67,8 +67,8 @@ func (s Section) Code(o settings.Object) string {
 	return o.ID
 }
 
-// objectOf returns the object with an id as in the audit, such as "merchant m1", and its section.
-func objectOf(id string) (s Section, o settings.Object, ok bool) {
+// ObjectOf returns the object with an id as in the audit, such as "merchant m1", and its section.
+func ObjectOf(id string) (s Section, o settings.Object, ok bool) {
 	kind, code, _ := strings.Cut(id, " ")
 	i := slices.IndexFunc(Sections, func(s Section) bool { return s.Kind == kind })
 	if i < 0 || Sections[i].One != (code == "") {
