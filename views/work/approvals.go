@@ -115,6 +115,9 @@ type ApprovalData struct {
 	May    approval.Verdicts // of the reader
 	// Refused says why a verdict, sent just now, was not accepted; zero = none was refused.
 	Refused text.Text
+	// History is where the changes of the settings are that it is about; "" = it is about something else, or the
+	// viewer may not see them.
+	History templ.SafeURL
 	// Plan is the batch that is approved, as its own page shows it; nil = it is about something else.
 	Plan *BatchData
 }
@@ -169,6 +172,7 @@ func (a ApprovalData) content(p *ui.Page) []ui.Fact {
 	return slices.Concat(
 		[]ui.Fact{
 			ui.BodyFact(text.Object, about(p, a.Approval)),
+			ui.LinkFact(tHistoryOf, a.ObjectID, a.History).If(a.History != ""),
 			ui.TextFact(tAprVersion, "mono", strconv.FormatInt(a.Version, 10)).Technical(),
 		},
 		a.decided(p),
@@ -267,6 +271,7 @@ func approvalSentence(p *ui.Page, a *console.Approval) string {
 var (
 	tMaker      = text.Text{ZH: "经办", EN: "Proposed by"}
 	tChecker    = text.Text{ZH: "复核", EN: "Decided by"}
+	tHistoryOf  = text.Text{ZH: "配置变更记录", EN: "Its changes so far"}
 	tAge        = text.Text{ZH: "提出", EN: "Proposed"}
 	tAprExpires = text.Text{ZH: "截止", EN: "Expires"}
 	tAprNone    = text.Text{ZH: "还没有提议", EN: "No proposals yet"}

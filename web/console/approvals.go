@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/batch"
 	"backstop/internal/console"
+	"backstop/internal/settings/apply"
 	"backstop/views/ui"
 	"backstop/views/work"
 	"backstop/web"
@@ -73,6 +74,9 @@ func (s *handlers) sendApproval(c *fiber.Ctx, status int, refused text.Text) err
 	}
 	data := work.ApprovalData{
 		Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval, a.MakerNow), Refused: refused,
+	}
+	if a.Object == apply.ChangeObject {
+		data.History = s.historyOf(web.Operator(c).Roles, a.ObjectID)
 	}
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err

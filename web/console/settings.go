@@ -22,6 +22,7 @@ import (
 	"backstop/views/partners"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
@@ -42,7 +43,9 @@ func (s *handlers) settingRoutes() (all []web.Route) {
 	}
 	index := route(http.MethodGet, "/settings", s.settingsPage)
 	index.Menu = web.Menu{Icon: "settings", Label: text.Settings}
-	all = append(all, index, s.onAct(web.ActRoute{
+	history := route(http.MethodGet, historyPath+":object", s.historyPage)
+	history.Permission = access.ApproveSettings
+	all = append(all, index, history, s.onAct(web.ActRoute{
 		Path: "/suppliers/:supplier/try", Kind: orderquery.TryAct, Ref: byID(web.SupplierCode), Then: showTrial,
 	}))
 	for _, section := range apply.Sections {
@@ -85,6 +88,37 @@ func (s *handlers) settingsPage(c *fiber.Ctx) (err error) {
 }
 
 func (s *handlers) drafts() apply.Drafts { return apply.Drafts{Env: s.Applies} }
+
+// historyPath is where whoever approves changes of settings sees those of one object.
+const historyPath = "/settings/history/"
+
+// historyPage lists the changes of the object in the path.
+func (s *handlers) historyPage(c *fiber.Ctx) error {
+	id, err := url.PathUnescape(c.Params("object"))
+	section, o, ok := apply.ObjectOf(id)
+	if err != nil || !ok || !web.IsStorable(id) {
+		return act.ErrNotFound
+	}
+	rows, err := settings.History(c.UserContext(), s.DB, o, 0, changesShown)
+	if err != nil {
+		return err
+	}
+	return s.Render(c, http.StatusOK, partners.SettingHistory(s.Page(c), section, o, rows))
+}
+
+// historyOf is where the viewer sees the changes of an object of the settings; "" = nowhere.
+func (s *handlers) historyOf(roles access.Roles, id string) templ.SafeURL {
+	section, o, ok := apply.ObjectOf(id)
+	switch {
+	case !ok:
+		return ""
+	case s.Policy.Allows(roles, access.ProposeSettings):
+		return link.Settings(section.Word, section.Code(o)) + "#changes-title"
+	case s.Policy.Allows(roles, access.ApproveSettings):
+		return templ.SafeURL(historyPath + url.PathEscape(id))
+	}
+	return ""
+}
 
 // settingPages are the pages of one section.
 type settingPages struct {

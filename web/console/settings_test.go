@@ -274,3 +274,53 @@ func TestASigningSecretIsRotated(t *testing.T) {
 		t.Errorf("%d secrets in the end", len(last))
 	}
 }
+
+// An edit asks for the second factor again, and names fields as forms do. Who approves one sees the history.
+func TestAnEditAsksForTheSecondFactorAndItsApproverSeesTheHistory(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		admin := h.SignIn(t, access.Admin)
+		h.adds(t, admin, "shop")
+		const form, review, rules = "/merchants/shop/settings", "/merchants/shop/settings/review", "/settings/approval"
+		h.sends(t, admin, rules, rules, http.StatusSeeOther, "apply", "true")
+		h.sends(t, admin, rules+"/review", rules+"/review", http.StatusSeeOther, "reason", agreed)
+		h.Notify(t, "ord_1", 1)
+		lead, viewer := h.SignIn(t, access.Lead), h.SignIn(t, access.Viewer)
+		_, recovery := h.setsUp(t, admin)
+		change(t, d, "UPDATE sessions SET second_at = second_at - 660000000")
+		page := h.fills(t, admin, form, form, http.StatusSeeOther, "notify.timeout", "4s", "fees", "- { rate: 1.2% }").Body
+		if !strings.Contains(page, `name="code"`) || !strings.Contains(page, "(notify.timeout)") && !strings.Contains(page, "（notify.timeout）") {
+			t.Errorf("the review: %s", page)
+		}
+		if got := h.sends(t, admin, review, review, http.StatusUnprocessableEntity, "reason", agreed); !strings.Contains(got.Body, `name="code"`) ||
+			h.Settings.Merchants().ByCode("shop").Settings.TimeoutMS != 10_000 {
+			t.Error("an edit without the code")
+		}
+		got := h.sends(t, admin, review, review, http.StatusSeeOther, "reason", agreed, "code", recovery[0])
+		proposal := got.Header.Get("Location")
+		if !strings.HasPrefix(proposal, "/approvals/apr_") || h.Settings.Merchants().ByCode("shop").Settings.TimeoutMS != 4000 {
+			t.Fatalf("the edit leads to %q", proposal)
+		}
+		const history = "/settings/history/merchant%20shop"
+		for cookie, want := range map[string]string{admin: form + "#changes-title", lead: history, viewer: ""} {
+			page := h.Page(t, cookie, proposal+"?lang=en").Body
+			if !strings.Contains(page, "Fees (fees)") || want != "" && !strings.Contains(page, `href="`+want+`"`) ||
+				want == "" && strings.Contains(page, history) {
+				t.Errorf("the proposal does not lead to %q: %s", want, page)
+			}
+		}
+		if got := h.Page(t, lead, history+"?lang=en"); got.Status != http.StatusOK || !strings.Contains(got.Body, "(notify.timeout)") ||
+			!strings.Contains(got.Body, ">4s<") {
+			t.Errorf("the history for who approves: %d %s", got.Status, got.Body)
+		}
+		for path, want := range map[string]int{history: http.StatusForbidden, "/settings/history/shop": http.StatusForbidden} {
+			if got := h.Page(t, viewer, path); got.Status != want {
+				t.Errorf("%s for a viewer: %d", path, got.Status)
+			}
+		}
+		if got := h.Page(t, lead, "/settings/history/shop"); got.Status != http.StatusNotFound {
+			t.Errorf("of no object: %d", got.Status)
+		}
+	})
+}

@@ -29,7 +29,8 @@ import (
 // Names of the approvals of changes of settings.
 const (
 	changeAction = "settings.change"
-	changeObject = "setting" // its id is the entry: "merchant m1"
+	// ChangeObject is what they are about; its id is the entry: "merchant m1".
+	ChangeObject = "setting"
 )
 
 // errGone means that a proposal ended without effect, so its values were deleted.
@@ -148,7 +149,7 @@ type decided struct {
 
 func (x decided) kind() act.Kind {
 	return act.Kind{
-		Name: changeAction, Object: changeObject, Permission: access.ProposeSettings, Params: act.ParamsOf[change](), Load: act.ByID(x.load),
+		Name: changeAction, Object: ChangeObject, Permission: access.ProposeSettings, Params: act.ParamsOf[change](), Load: act.ByID(x.load),
 		Do:     act.Each(x.run),
 		Second: &act.Second{Approve: access.ApproveSettings, Long: true, Command: true, Reserve: x.hold, Release: x.free},
 	}
@@ -272,7 +273,7 @@ func (x decided) run(ctx context.Context, tx db.Tx, in act.Input, s act.Subject)
 		return out, err
 	}
 	outcomes, err := stored.Commit(ctx, tx, e.changes, false, audit.Act{
-		Actor: in.By.Name, Action: changeAction, Object: changeObject, ObjectID: s.ID, Params: map[string]any{"approval": in.Proposed.No},
+		Actor: in.By.Name, Action: changeAction, Object: ChangeObject, ObjectID: s.ID, Params: map[string]any{"approval": in.Proposed.No},
 		Remote: in.By.Remote,
 	})
 	if err != nil {

@@ -172,7 +172,7 @@ func (s Section) within(err error) error {
 func EditActs(env Env) []act.Kind {
 	x := editor{env}
 	return []act.Kind{{
-		Name: EditAct, Object: changeObject, Permission: access.ProposeSettings, Params: act.ParamsOf[editParams](),
+		Name: EditAct, Object: ChangeObject, Permission: access.ProposeSettings, Fresh: true, Params: act.ParamsOf[editParams](),
 		Load: act.ByID(x.load), Do: act.Each(x.do),
 	}}
 }

@@ -134,7 +134,7 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 	}
 	x := decided{env: p.env, pending: &v, stored: d.stored}
 	open, err := approval.List(ctx, p.env.DB, approval.Query{
-		Object: changeObject, ObjectID: w.change.Object.String(),
+		Object: ChangeObject, ObjectID: w.change.Object.String(),
 		State: approval.Waiting, Limit: 1,
 	})
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 		return nil, err
 	}
 	a, err := desk.Propose(ctx, approval.Proposal{
-		Action: changeAction, Object: changeObject, ObjectID: w.change.Object.String(), Params: params, Reason: p.reason, By: p.by,
+		Action: changeAction, Object: ChangeObject, ObjectID: w.change.Object.String(), Params: params, Reason: p.reason, By: p.by,
 	})
 	var denied *act.Denied
 	if errors.As(err, &denied) {
