@@ -70,7 +70,8 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 			t.Helper()
 			run(t, ctx, chromedp.Evaluate(`void document.querySelector('form[action="/logout"]').requestSubmit()`, nil), chromedp.WaitVisible("#password"))
 			run(t, ctx, chromedp.Navigate(base+"/login?lang=en&next=/queues"), chromedp.SendKeys("#name", "li"),
-				chromedp.SendKeys("#password", webtest.GoodPassword), chromedp.Click("button.primary"), chromedp.WaitVisible(`form[action="/second"][data-passkey] button`))
+				chromedp.SendKeys("#password", webtest.GoodPassword), chromedp.Click("button.primary"),
+				chromedp.WaitVisible(`form[action="/second"][data-passkey] button`))
 		}
 		password()
 		if found := violations(t, ctx); len(found) > 0 {
@@ -104,8 +105,7 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 		out := chromedp.Tasks{
 			chromedp.Evaluate(`void document.querySelector('form[action="/logout"]').requestSubmit()`, nil), chromedp.WaitVisible("#password"),
 		}
-		run(t, ctx, chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"), chromedp.Navigate(base+"/login?lang=en&next=/queues"),
-			chromedp.WaitVisible(alone))
+		run(t, ctx, chromedp.Navigate(base+"/login?lang=en&next=/queues"), chromedp.WaitVisible(alone))
 		if found := violations(t, ctx); len(found) > 0 {
 			t.Errorf("the page for signing in: %s", strings.Join(found, "; "))
 		}
@@ -149,7 +149,8 @@ func TestAPasskeyIsGivenInsteadOfACode(t *testing.T) {
 			t.Errorf("an answer that was used: %d", fresh.Status)
 		}
 		var params string
-		if err := d.NewRaw("SELECT params FROM audit WHERE action = 'session.start' AND params LIKE '%passkey%'").Scan(t.Context(), &params); err != nil {
+		const started = "SELECT params FROM audit WHERE action = 'session.start' AND params LIKE '%passkey%'"
+		if err := d.NewRaw(started).Scan(t.Context(), &params); err != nil {
 			t.Errorf("the audit does not say how li signed in: %v", err)
 		}
 
