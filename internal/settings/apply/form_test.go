@@ -222,9 +222,14 @@ func TestADraftIsTheOperatorsOwnAndSealed(t *testing.T) {
 func TestAFieldOfADifferenceHasTheNameOfItsForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ word, path, kind, want string }{
-		{"merchants", "notify.timeout", "", "Timeout"}, {"merchants", "limits.CNY.payout_each", "", "Limits"},
-		{"merchants", "signing_secrets", "", "Signing secret"}, {"merchants", "api_key", "", "API key"}, {"merchants", "address x", "", ""},
-		{"suppliers", "enabled", "", "Enabled"}, {"suppliers", "kind", "", "Kind"}, {"suppliers", "config.key", "sortedparams", "Key"},
+		{"merchants", "notify.timeout", "", "Timeout"},
+		{"merchants", "limits.CNY.payout_each", "", "Limits"},
+		{"merchants", "signing_secrets", "", "Signing secret"},
+		{"merchants", "api_key", "", "API key"},
+		{"merchants", "address x", "", ""},
+		{"suppliers", "enabled", "", "Enabled"},
+		{"suppliers", "kind", "", "Kind"},
+		{"suppliers", "config.key", "sortedparams", "Key"},
 		{"suppliers", "config.key", "", "Protocol settings"},
 	} {
 		s, _ := SectionOf(c.word)
