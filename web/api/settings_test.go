@@ -43,8 +43,17 @@ func TestOneObjectIsReadAndChangedByItsVersion(t *testing.T) {
 	if object["name"] != "Shop ☕ 7" || object["api_key"] != "stored:api_key" || notify["max_in_flight"] != 7.0 || notify["timeout"] != "3s" {
 		t.Errorf("%v", object)
 	}
-	if secrets := fmt.Sprint(read["secrets"]); !strings.Contains(secrets, "field:signing_secret set_at:20") || strings.Contains(is.Body, "whsec") {
-		t.Errorf("%s", is.Body)
+	for _, want := range []string{"field:signing_secret last_used_at:<nil> set_at:20", "field:api_key last_used_at:<nil> set_at:20"} {
+		if secrets := fmt.Sprint(read["secrets"]); !strings.Contains(secrets, want) || strings.Contains(is.Body, "whsec") {
+			t.Errorf("%s", is.Body)
+		}
+	}
+	if got := h.Api(t, "sk_live_0123456789abcdef9", "GET", "/api/v1/orders/none", ""); got.Problem() != "404 not_found" {
+		t.Errorf("the merchant's key: %s", got.Problem())
+	}
+	used := fmt.Sprint(h.Api(t, admin, "GET", settingsPath+path, "").Object(t)["secrets"])
+	if !strings.Contains(used, "field:api_key last_used_at:20") || !strings.Contains(used, "field:signing_secret last_used_at:<nil>") {
+		t.Errorf("after a request: %s", used)
 	}
 	body := func(change string) string {
 		raw, _ := json.Marshal(object)
