@@ -165,7 +165,9 @@ func RowsOf(part Part, now int64) (Rows, bool) {
 func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) { return atRisk(ctx, d, true, nil) }
 
 // AtRiskOf is AtRisk for some merchants.
-func AtRiskOf(ctx context.Context, d *db.DB, merchants []int64) (*Risk, error) { return atRisk(ctx, d, false, merchants) }
+func AtRiskOf(ctx context.Context, d *db.DB, merchants []int64) (*Risk, error) {
+	return atRisk(ctx, d, false, merchants)
+}
 
 // atRisk reads the money at risk of all merchants, or of some.
 func atRisk(ctx context.Context, d *db.DB, all bool, merchants []int64) (*Risk, error) {
