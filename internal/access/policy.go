@@ -36,6 +36,7 @@ const (
 	ControlAddresses  Permission = "address.control" // enable merchants' endpoints
 	PingEndpoints     Permission = "endpoint.ping"
 	RotateSecret      Permission = "secret.rotate_own" // the signing secret of one's own merchant
+	MakeTestKeys      Permission = "testmode.key"      // a merchant's key of test mode
 	ViewAlerts        Permission = "alert.view"
 	TestAlerts        Permission = "alert.test"      // send a test message to every target, or one again that was given up
 	HandleAlerts      Permission = "alert.handle"    // acknowledge, assign, snooze and close incidents
@@ -72,7 +73,7 @@ var Reserved = []Permission{ManageOperators, ProposeSettings, ApproveSettings}
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues, ControlQueues,
 	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ViewRoleAudit, ControlBreakers, ControlAddresses,
-	PingEndpoints, RotateSecret, ViewAlerts, TestAlerts, HandleAlerts,
+	PingEndpoints, RotateSecret, MakeTestKeys, ViewAlerts, TestAlerts, HandleAlerts,
 	ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,

@@ -406,7 +406,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		ViewSweeps,
 	}
 	extra := map[string][]Permission{
-		Merchant: {UseAccount, ViewOrders, ViewCallbacks, ViewNotifications, Resend, PingEndpoints, RotateSecret},
+		Merchant: {UseAccount, ViewOrders, ViewCallbacks, ViewNotifications, Resend, PingEndpoints, RotateSecret, MakeTestKeys},
 		Support:  {Resend, Comment, ShareViews, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
 		Ops: {
 			ViewRoleAudit,
@@ -426,7 +426,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		},
 		Admin: {
 			InspectQueues, ShareViews, ViewAudit, ViewRoleAudit, ControlAddresses, PingEndpoints, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
-			ProposeSettings, ManageOperators,
+			ProposeSettings, ManageOperators, MakeTestKeys,
 		},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewRoleAudit, ViewAlerts},
 	}

@@ -38,6 +38,7 @@ var Permissions = map[access.Permission]text.Text{
 	access.ControlAddresses:     {ZH: "启用商户的通知地址", EN: "Enable merchants' endpoints"},
 	access.PingEndpoints:        {ZH: "测试商户的通知地址", EN: "Ping merchants' endpoints"},
 	access.RotateSecret:         {ZH: "轮换自己商户的签名密钥", EN: "Rotate the signing secret of one's own merchant"},
+	access.MakeTestKeys:         {ZH: "生成商户的测试模式密钥", EN: "Make merchants' keys of test mode"},
 	access.ViewAlerts:           {ZH: "查看告警", EN: "See alerts"},
 	access.TestAlerts:           {ZH: "发送测试告警", EN: "Send test alerts"},
 	access.HandleAlerts:         {ZH: "处理告警事件", EN: "Handle incidents"},
