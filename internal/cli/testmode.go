@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"backstop/internal/app"
 	"backstop/internal/base/config"
 	"backstop/internal/command/listen"
 	"backstop/internal/command/trigger"
 	"backstop/internal/merchant"
-	"backstop/internal/settings/apply"
 	"backstop/internal/testmode"
 )
 
@@ -41,22 +39,14 @@ func (t *testmodeCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	env.Kinds, env.Out = app.TestKinds(func() string { return "" }), io.Discard
-	var made int
-	if err := env.DB.Read.NewRaw("SELECT count(*) FROM merchants WHERE code = ?", t.Key.Merchant).Scan(ctx, &made); err != nil {
-		return fmt.Errorf("look for the merchant in test mode: %w", err)
-	}
-	key, secret := testmode.NewAPIKey(), ""
-	if made == 0 {
-		secret = testmode.NewSigningSecret()
-	}
-	err = apply.Apply(ctx, env, apply.File{Name: "testmode key", Text: testmode.Twin(t.Key.Merchant, name, key, secret)})
+	env.Kinds = app.TestKinds(func() string { return "" })
+	given, err := testmode.Issue(ctx, env, t.Key.Merchant, name)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "API key: %s\n", key)
-	if secret != "" {
-		fmt.Fprintf(std.out, "signing secret: %s\n", secret)
+	fmt.Fprintf(std.out, "API key: %s\n", given.APIKey)
+	if given.SigningSecret != "" {
+		fmt.Fprintf(std.out, "signing secret: %s\n", given.SigningSecret)
 	}
 	return nil
 }

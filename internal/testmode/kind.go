@@ -5,12 +5,9 @@ package testmode
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
-	"strings"
 
 	"backstop/internal/base/text"
-	"backstop/internal/merchant"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 )
@@ -26,16 +23,6 @@ const (
 
 // keyField is the field of the supplier's config with the key that signs its callbacks.
 const keyField = "key"
-
-// NewAPIKey returns a new API key of test mode.
-func NewAPIKey() string { return merchant.TestKeyPrefix + strings.ToLower(rand.Text()+rand.Text()) }
-
-// NewSigningSecret returns a new secret of a merchant's notifications.
-func NewSigningSecret() string {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	return "whsec_" + base64.StdEncoding.EncodeToString(secret)
-}
 
 // Kind is the kind of the supplier: its callbacks are sorted parameters, and it starts payments and makes
 // refunds inside this process. site returns the URL of test mode, where its pages are.
@@ -107,17 +94,6 @@ func Declaration() []byte {
 			"currency_field": "currency", "status_field": "status", "paid_values": []string{paid}, "failed_values": []string{failed},
 		},
 	}}})
-}
-
-// Twin returns the apply file of a live merchant's twin. Without a signing secret, only its API key is
-// replaced.
-func Twin(code, name, apiKey, signingSecret string) []byte {
-	twin := map[string]any{"code": code, "api_key": apiKey}
-	if signingSecret != "" {
-		twin["name"], twin["signing_secret"] = name, signingSecret
-		twin["notify"] = map[string]any{"endpoints": []any{map[string]any{"name": "listen", "channel": "websocket", "url": "websocket:"}}}
-	}
-	return written(map[string]any{"merchants": []any{twin}})
 }
 
 func written(file map[string]any) []byte {
