@@ -206,6 +206,7 @@ var domainErrors = []struct {
 	{suppliercall.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
 	{testmode.ErrScenario, http.StatusNotFound, "not_found", "", ""},
 	{testmode.ErrSupplier, http.StatusConflict, "wrong_state", "", "这笔订单的渠道不是 sandbox"},
+	{testmode.ErrAway, http.StatusServiceUnavailable, "unavailable", "", "测试模式没有运行"},
 	{testmode.ErrOften, http.StatusTooManyRequests, "rate_limited", "", ""},
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock", "", "库存不足"},
 	{stock.ErrUnknownSKU, http.StatusUnprocessableEntity, "invalid_field", "items", ""},

@@ -18,7 +18,7 @@ import (
 func TestKeysOfTestModeLeadThere(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	const testKey, path = "sk_test_0123456789abcdef", "/api/v1/orders?out_trade_no=1"
+	const testKey, path = webtest.TestKey, "/api/v1/orders?out_trade_no=1"
 	ask := func(key, path string) string { return h.Api(t, key, http.MethodGet, path, "").Problem() }
 	if got := ask(testKey, path); got != "401 unauthorized" {
 		t.Errorf("test mode is off: %s", got)

@@ -114,6 +114,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		resend.Acts(a.db, a.compensateSchedule()),
 		sandbox.Acts(a.db),
 		[]act.Kind{apply.SandboxAct(a.applies)}, apply.EditActs(a.applies), apply.RotateActs(a.applies),
+		testmode.KeyActs(a.test),
 		a.views.Kinds(),
 		console.UnmaskActs,
 		operator.Kinds(operators),

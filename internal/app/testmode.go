@@ -129,6 +129,18 @@ func (t *testApp) drain() {
 	}
 }
 
+// Running implements testmode.Issuer.
+func (t *testApp) Running() bool { return t != nil && t.running.Load() != nil }
+
+// Issue implements testmode.Issuer. Errors: testmode.ErrAway.
+func (t *testApp) Issue(ctx context.Context, code, name string) (testmode.Issued, error) {
+	a := t.running.Load()
+	if a == nil {
+		return testmode.Issued{}, testmode.ErrAway
+	}
+	return testmode.Issue(ctx, a.applies, code, name)
+}
+
 // err returns why it does not run.
 func (t *testApp) err() error {
 	if t == nil || t.failed.Load() == nil {

@@ -15,6 +15,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/waittest"
+	"backstop/internal/merchant"
+	"backstop/internal/testmode"
 )
 
 // Test mode shares nothing with the live application, and sends nothing to people.
@@ -81,32 +83,60 @@ func TestALiveApplicationServesWithoutItsTestMode(t *testing.T) {
 	}
 }
 
+// The console of the live application gives keys while test mode runs.
+func TestARunningTestModeGivesKeys(t *testing.T) {
+	t.Parallel()
+	a, stop := running(t, "BACKSTOP_TEST_LISTEN=127.0.0.1:0")
+	defer stop()
+	waittest.Until(t, "test mode runs", func() bool { return a.test.handler()() != nil })
+	first, err := a.test.Issue(t.Context(), "m1", "Galaxy")
+	again, wrong := a.test.Issue(t.Context(), "m1", "Galaxy")
+	if err != nil || wrong != nil || !merchant.IsTestKey(first.APIKey) || first.SigningSecret == "" || again.APIKey == first.APIKey ||
+		again.SigningSecret != "" {
+		t.Errorf("%+v %v, then %+v %v", first, err, again, wrong)
+	}
+	var live int
+	if err := a.db.Read.NewRaw("SELECT count(*) FROM merchants").Scan(t.Context(), &live); err != nil || live != 0 {
+		t.Errorf("%d live merchants, %v", live, err)
+	}
+}
+
 // failing runs an application and returns why its test mode does not run. The application must go on.
 func failing(t *testing.T, environ ...string) error {
+	t.Helper()
+	a, stop := running(t, environ...)
+	defer stop()
+	waittest.Until(t, "test mode has failed", func() bool { return a.test.err() != nil })
+	raised := slices.ContainsFunc(a.readHere(t.Context()), func(r alert.Reading) bool {
+		return r.Rule == alert.TestModeDown && r.Value == 100
+	})
+	if _, err := a.test.Issue(t.Context(), "m1", "Galaxy"); !raised || a.test.handler()() != nil || !errors.Is(err, testmode.ErrAway) {
+		t.Errorf("it raises no alert, or would be given requests: %v", err)
+	}
+	return a.test.err()
+}
+
+// running runs an application; stop fails the test if it has ended before, or ends with an error.
+func running(t *testing.T, environ ...string) (a *App, stop func()) {
 	t.Helper()
 	cfg := configured(t, append(environ, "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_REDIS_URL=redis://127.0.0.1:1")...)
 	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
-	waittest.Until(t, "test mode has failed", func() bool { return a.test.err() != nil })
-	failed := a.test.err()
-	raised := slices.ContainsFunc(a.readHere(ctx), func(r alert.Reading) bool { return r.Rule == alert.TestModeDown && r.Value == 100 })
-	if !raised || a.test.handler()() != nil {
-		t.Error("it raises no alert, or would be given requests")
+	return a, func() {
+		select {
+		case err := <-ended:
+			t.Errorf("the live application ended: %v", err)
+		default:
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		a.Close()
 	}
-	select {
-	case err := <-ended:
-		t.Errorf("the live application ended: %v", err)
-	default:
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	return failed
 }

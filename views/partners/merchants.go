@@ -23,7 +23,7 @@ import (
 // MerchantData is the page of one merchant.
 type MerchantData struct {
 	*console.Merchant
-	CanControl, CanPing, CanEnable, CanRotate bool
+	CanControl, CanPing, CanEnable, CanRotate, CanTest bool
 
 	FormKey string
 	Did     *audit.Row // by the form that led here
@@ -47,6 +47,7 @@ func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 			breakerPanel(p, d), ui.Facts(p, "told-title", tNotifySettings, d.settings(p)...),
 			ui.Facts(p, "api-keys-title", tAPIKeys, keyFact(p, tAPIKey, d.Keys.API), keyFact(p, tPayoutKey, d.Keys.Payout)),
 			ui.If(d.CanRotate, panel.ReasonPanel(p, "rotate", d.act("rotate"), d.FormKey+"r", tRotate, tRotateHow)),
+			ui.If(d.CanTest, panel.ReasonPanel(p, "test-key", d.act("test_key"), d.FormKey+"t", tTestKey, tTestKeyHow)),
 		},
 	})
 }
@@ -313,8 +314,14 @@ var (
 		ZH: "生成一个新密钥，只显示一次；之后的通知同时带新旧两个签名，旧密钥到下次轮换时失效。一小时内只能轮换一次。",
 		EN: "Makes a new secret, which is shown once. From then on notifications carry the signatures of both, until the next rotation ends the old one. Once an hour.",
 	}
-	tRotated   = text.Text{ZH: "新的签名密钥", EN: "The new signing secret"}
-	tItsNotifs = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
+	tTestKey    = text.Text{ZH: "测试模式密钥", EN: "Key of test mode"}
+	tTestKeyHow = text.Text{
+		ZH: "生成一个以 sk_test_ 开头的密钥，只显示一次；之前的测试密钥随即失效。测试模式没有真实资金。",
+		EN: "Makes a key that begins with sk_test_, which is shown once. The one before ends at once. No money moves in test mode.",
+	}
+	tTestKeyMade = text.Text{ZH: "新的测试模式密钥", EN: "The new key of test mode"}
+	tRotated     = text.Text{ZH: "新的签名密钥", EN: "The new signing secret"}
+	tItsNotifs   = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
 )
 
 var tExportHour = text.Text{ZH: "通知次数（近 1 小时）", EN: "Attempts (last hour)"}

@@ -58,6 +58,7 @@ var Acts = map[string]text.Text{
 	"alert.rule":               {ZH: "修改告警规则", EN: "changed an alert rule"},
 	"merchant.ping":            {ZH: "发送测试通知", EN: "sent a ping"},
 	"merchant.rotate_secret":   {ZH: "轮换签名密钥", EN: "rotated the signing secret"},
+	"merchant.test_key":        {ZH: "生成测试模式密钥", EN: "made a key of test mode"},
 	"merchant.enable_address":  {ZH: "恢复通知地址", EN: "enabled an endpoint"},
 	pause.PauseAct:             {ZH: "暂停队列", EN: "paused a queue"},
 	pause.ResumeAct:            {ZH: "恢复队列", EN: "resumed a queue"},

@@ -65,6 +65,7 @@ func (s *handlers) limits() map[string]web.Limit {
 		"/merchants/:merchant/statement": merchant,
 		"/merchants/:merchant/ping":      merchant,
 		"/merchants/:merchant/rotate":    merchant,
+		"/merchants/:merchant/test_key":  merchant,
 
 		"/roles":            web.ByHandler,
 		"/me":               web.ByHandler,

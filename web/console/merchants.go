@@ -9,6 +9,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/notify"
+	"backstop/internal/testmode"
 	"backstop/views/partners"
 	"backstop/views/ui"
 	"backstop/web"
@@ -51,6 +52,7 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 		Merchant: m, FormKey: act.NewKey(), Did: did,
 		CanControl: s.Policy.Allows(role, access.ControlBreakers), CanPing: s.Policy.Allows(role, access.PingEndpoints),
 		CanEnable: s.Policy.Allows(role, access.ControlAddresses), CanRotate: s.Actor(c).Merchants != nil && s.Policy.Allows(role, access.RotateSecret),
+		CanTest: s.TestMode != nil && s.Policy.Allows(role, access.MakeTestKeys),
 	}))
 }
 
@@ -72,6 +74,15 @@ func (s *handlers) showRotated(c *fiber.Ctx, done web.Acted) error {
 		return err
 	}
 	return s.Render(c, http.StatusOK, partners.SecretRotated(s.Page(c), done.Ref.ID, secret))
+}
+
+// showTestKey shows a merchant's new key of test mode; of a form that is sent twice, what it did.
+func (s *handlers) showTestKey(c *fiber.Ctx, done web.Acted) error {
+	given, first := done.Result.(testmode.Issued)
+	if !first {
+		return showDone(c, merchantPath(done.Ref.ID))
+	}
+	return s.Render(c, http.StatusOK, partners.TestKeyMade(s.Page(c), done.Ref.ID, given))
 }
 
 // showPing shows the result of a ping.

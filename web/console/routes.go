@@ -31,6 +31,7 @@ import (
 	"backstop/internal/settings/apply"
 	"backstop/internal/signin"
 	"backstop/internal/sweep"
+	"backstop/internal/testmode"
 	"backstop/views/figures"
 	"backstop/views/orders"
 	"backstop/views/search"
@@ -190,6 +191,7 @@ func (s *handlers) routes() []web.Route {
 		do("/merchants/:merchant/breaker/probe", breaker.MoveAct(breaker.ProbeIt), byID(web.MerchantCode), ofMerchant),
 		then("/merchants/:merchant/ping", notify.PingAct("merchant"), endpointRef, showPing),
 		then("/merchants/:merchant/rotate", apply.RotateAct, byID(web.MerchantCode), s.showRotated),
+		then("/merchants/:merchant/test_key", testmode.KeyAct, byID(web.MerchantCode), s.showTestKey),
 		do("/merchants/:merchant/enable", notify.EnableAct, endpointRef, ofMerchant),
 		page("/suppliers", access.ViewCallbacks, s.suppliersPage, shown("credit-card", text.Suppliers)),
 		page("/suppliers/:supplier", access.ViewCallbacks, s.supplierPage, web.Menu{}),

@@ -38,6 +38,7 @@ import (
 	"backstop/internal/supplier/sortedparams"
 	"backstop/internal/suppliercall"
 	"backstop/internal/sweep"
+	"backstop/internal/testmode"
 	"backstop/web"
 )
 
@@ -121,9 +122,18 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
 		sandbox.Acts(o.DB), console.UnmaskActs, operator.Kinds(o.Operators),
 		[]act.Kind{decision.Redrive(redriving.Running(), sending.Resending()), apply.SandboxAct(applying)}, apply.EditActs(applying),
-		apply.RotateActs(applying),
+		apply.RotateActs(applying), testmode.KeyActs(issuer{h}),
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
+}
+
+// issuer gives every merchant the same key of test mode, while Site.TestMode is set.
+type issuer struct{ site *Site }
+
+func (i issuer) Running() bool { return i.site.TestMode != nil }
+
+func (issuer) Issue(context.Context, string, string) (testmode.Issued, error) {
+	return testmode.Issued{APIKey: TestKey, SigningSecret: "whsec_test"}, nil
 }
 
 // deciding carries out decisions about payments.

@@ -152,6 +152,7 @@ const (
 	PayoutKeyOfGalaxy = "sk_pay_galaxy"
 	PayoutKeyOfOther  = "sk_pay_other"
 
+	TestKey     = "sk_test_0123456789abcdef"
 	KeyOfGalaxy = "sk_live_galaxy"
 	KeyOfOther  = "sk_live_other"
 )
