@@ -51,14 +51,15 @@ func Kinds() supplier.Kinds {
 	return supplier.Kinds{wechatpay.Kind, alipay.Kind, stripe.Kind, sortedparams.Kind}
 }
 
-// TestKinds returns the kinds of suppliers of test mode; site returns its URL.
-func TestKinds(site func() string) supplier.Kinds { return append(Kinds(), testmode.Kind(site)) }
-
+// kinds returns the kinds of suppliers of this application.
 func (a *App) kinds() supplier.Kinds {
-	if a.o.Test {
-		return TestKinds(a.URL)
+	all := Kinds()
+	for i, k := range all {
+		if a.o.Test && k.Name == sortedparams.Kind.Name {
+			all[i] = testmode.Kind(a.URL)
+		}
 	}
-	return Kinds()
+	return all
 }
 
 // Texts returns the texts that rows store by code, of the core and of each kind of supplier.

@@ -39,7 +39,6 @@ func (t *testmodeCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	env.Kinds = app.TestKinds(func() string { return "" })
 	given, err := testmode.Issue(ctx, env, t.Key.Merchant, name)
 	if err != nil {
 		return err

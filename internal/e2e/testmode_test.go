@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -127,7 +128,21 @@ func TestTestModeIsApart(t *testing.T) {
 				t.Errorf("the live database had %v\nand has %v", before, after)
 			}
 			w.terminate()
+			w.testDatabaseIsReadable()
 		})
+	}
+}
+
+// testDatabaseIsReadable runs a command on the database of test mode, as on any other.
+func (w *world) testDatabaseIsReadable() {
+	w.t.Helper()
+	if w.database != "" {
+		return
+	}
+	cmd := exec.Command(program, "export")
+	cmd.Env = w.environ("BACKSTOP_DATA="+filepath.Join(w.folder, "test"), "BACKSTOP_MASTER_KEY_FILE="+filepath.Join(w.folder, "master.key"))
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "code: sandbox") {
+		w.t.Errorf("export of test mode: %v\n%s", err, out)
 	}
 }
 

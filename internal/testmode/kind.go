@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 
-	"backstop/internal/base/text"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 )
@@ -24,16 +23,16 @@ const (
 // keyField is the field of the supplier's config with the key that signs its callbacks.
 const keyField = "key"
 
-// Kind is the kind of the supplier: its callbacks are sorted parameters, and it starts payments and makes
-// refunds inside this process. site returns the URL of test mode, where its pages are.
+// Kind is sortedparams, except that the supplier with Code starts payments and makes refunds inside this process.
+// Its row is that of any other supplier, so that every command can read it. site returns the URL of test mode,
+// where its pages are.
 func Kind(site func() string) supplier.Kind {
 	kind := sortedparams.Kind
 	parent := kind.New
-	kind.Name, kind.Texts = Code, &text.Codes{} // the texts are those of its parent
 	kind.New = func(code string, config json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 		adapter, err := parent(code, config, out)
-		if err != nil {
-			return nil, err
+		if err != nil || code != Code {
+			return adapter, err
 		}
 		return payments{adapter, site}, nil
 	}
@@ -87,7 +86,7 @@ func (p payments) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.
 // Declaration returns the apply file of the supplier, with a new key.
 func Declaration() []byte {
 	return written(map[string]any{"suppliers": []any{map[string]any{
-		"code": Code, "kind": Code, "name": "Sandbox", "ask_pending": false,
+		"code": Code, "kind": sortedparams.Kind.Name, "name": "Sandbox", "ask_pending": false,
 		"config": map[string]any{
 			"format": "form", "algorithm": "hmac-sha256", keyField: rand.Text(), "sign_case": "lower",
 			"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",

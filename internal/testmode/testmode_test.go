@@ -83,6 +83,21 @@ func TestAPaymentIsMadeOnAPage(t *testing.T) {
 	}
 }
 
+// Other suppliers of test mode are as they are elsewhere.
+func TestOnlyTheSandboxMakesPaymentsItself(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		Suppliers []struct{ Config json.RawMessage }
+	}
+	if err := json.Unmarshal(Declaration(), &file); err != nil {
+		t.Fatal(err)
+	}
+	adapter, err := Kind(func() string { return "" }).New("other", file.Suppliers[0].Config, nil)
+	if err != nil || supplier.AbilitiesOf(adapter).Payer != nil {
+		t.Errorf("another supplier starts payments: %v", err)
+	}
+}
+
 func TestARefundFailsIfItsReasonSaysSo(t *testing.T) {
 	t.Parallel()
 	adapter, _ := adapterOf(t)
