@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -44,6 +45,25 @@ func TestVendoredFilesAreUnchanged(t *testing.T) {
 	}
 	for name := range listed {
 		t.Errorf("%s is listed, but not there", name)
+	}
+}
+
+// A source map is megabytes for nobody, and a link to one is a request that fails.
+func TestNoSourceMapIsEmbedded(t *testing.T) {
+	seen := 0
+	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		seen++
+		body, err := files.ReadFile(name)
+		if strings.HasSuffix(name, ".map") || bytes.Contains(body, []byte("sourceMappingURL=")) {
+			t.Errorf("%s is a source map, or leads to one", name)
+		}
+		return err
+	})
+	if err != nil || seen < 10 {
+		t.Errorf("%d files seen: %v", seen, err)
 	}
 }
 
