@@ -20,13 +20,13 @@ import (
 
 // CreateRequest is a merchant's request to create an order (contract §4).
 type CreateRequest struct {
-	OutTradeNo string       `json:"out_trade_no" kind:"ascii" required:"true" max:"64" doc:"The merchant's number of the order: the same number with the same content is the same order."`
-	Amount     int64        `json:"amount" kind:"money" required:"true" doc:"The amount in minor units of the currency."`
-	Currency   string       `json:"currency" required:"true" max:"64" doc:"ISO 4217; one that the supplier takes."`
-	Supplier   string       `json:"supplier" required:"true" max:"64" doc:"The supplier's code."`
-	Subject    string       `json:"subject" required:"true" max:"256" doc:"What is paid for, as the buyer reads it."`
-	NotifyURL  string       `json:"notify_url" max:"2048" doc:"Where this order is notified, instead of the merchant's endpoints."`
-	ExpiresIn  int64        `json:"expires_in" min:"1" doc:"How long the order can be paid, in seconds; without it BACKSTOP_ORDER_EXPIRY."`
+	OutTradeNo string       `json:"out_trade_no" kind:"ascii" required:"true" max:"64" example:"GX-1" doc:"The merchant's number of the order: the same number with the same content is the same order."`
+	Amount     int64        `json:"amount" kind:"money" required:"true" example:"1999" doc:"The amount in minor units of the currency."`
+	Currency   string       `json:"currency" required:"true" max:"64" example:"CNY" doc:"ISO 4217; one that the supplier takes."`
+	Supplier   string       `json:"supplier" required:"true" max:"64" example:"wx" doc:"The supplier's code."`
+	Subject    string       `json:"subject" required:"true" max:"256" example:"Two tickets" doc:"What is paid for, as the buyer reads it."`
+	NotifyURL  string       `json:"notify_url" max:"2048" example:"https://m1.example/notify" doc:"Where this order is notified, instead of the merchant's endpoints."`
+	ExpiresIn  int64        `json:"expires_in" min:"1" example:"900" doc:"How long the order can be paid, in seconds; without it BACKSTOP_ORDER_EXPIRY."`
 	Items      []stock.Line `json:"items" max:"100" doc:"The articles with limited stock that it reserves."`
 }
 

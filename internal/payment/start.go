@@ -24,10 +24,10 @@ import (
 
 // PayRequest is a merchant's request to start a payment (contract §8).
 type PayRequest struct {
-	Method    string `json:"method" max:"16" choices:"qr|redirect|app" doc:"How the buyer pays; without it as the supplier's kind does."`
+	Method    string `json:"method" max:"16" choices:"qr|redirect|app" example:"qr" doc:"How the buyer pays; without it as the supplier's kind does."`
 	Supplier  string `json:"supplier" max:"64" doc:"The supplier's code; without it that of the open payment, else the order's."`
-	ReturnURL string `json:"return_url" kind:"url" max:"2048" doc:"Where the supplier sends the buyer afterwards."`
-	ClientIP  string `json:"client_ip" kind:"ip" max:"45" doc:"The buyer's address."`
+	ReturnURL string `json:"return_url" kind:"url" max:"2048" example:"https://m1.example/back" doc:"Where the supplier sends the buyer afterwards."`
+	ClientIP  string `json:"client_ip" kind:"ip" max:"45" example:"203.0.113.9" doc:"The buyer's address."`
 	Payer     string `json:"payer" max:"128" doc:"The buyer's id at the supplier, if the method needs one (WeChat's openid)."`
 }
 

@@ -37,8 +37,8 @@ type SKU struct {
 
 // Line is an ordered quantity of one SKU.
 type Line struct {
-	SKU      string `json:"sku" required:"true" max:"64" doc:"The article's number."`
-	Quantity int64  `json:"quantity" required:"true" min:"1" max:"1000000" doc:"How many of it."`
+	SKU      string `json:"sku" required:"true" max:"64" example:"SKU-1" doc:"The article's number."`
+	Quantity int64  `json:"quantity" required:"true" min:"1" max:"1000000" example:"2" doc:"How many of it."`
 }
 
 // Reserved is what one order has reserved, by SKU id.

@@ -45,16 +45,16 @@ func (s *handlers) payoutRoutes() []web.Route {
 
 // payoutRequest is a payout as a merchant requests it.
 type payoutRequest struct {
-	OutPayoutNo string         `json:"out_payout_no" kind:"ascii" required:"true" max:"64" doc:"The merchant's number of the payout: the same number with the same content is the same payout."`
-	Amount      int64          `json:"amount" kind:"money" required:"true" doc:"The amount in minor units of the currency."`
-	Currency    string         `json:"currency" required:"true" max:"64" doc:"ISO 4217."`
-	Supplier    string         `json:"supplier" required:"true" max:"64" doc:"The supplier's code."`
+	OutPayoutNo string         `json:"out_payout_no" kind:"ascii" required:"true" max:"64" example:"PO-1" doc:"The merchant's number of the payout: the same number with the same content is the same payout."`
+	Amount      int64          `json:"amount" kind:"money" required:"true" example:"100000" doc:"The amount in minor units of the currency."`
+	Currency    string         `json:"currency" required:"true" max:"64" example:"CNY" doc:"ISO 4217."`
+	Supplier    string         `json:"supplier" required:"true" max:"64" example:"wx" doc:"The supplier's code."`
 	Account     *payoutAccount `json:"account" required:"true" says:"use {code}, or {kind, holder, number, bank}" doc:"The account that is paid: the code of an allowed one, or its content."`
 	NotifyURL   string         `json:"notify_url" max:"2048" doc:"Where this payout is notified, instead of the merchant's endpoints."`
 }
 
 type payoutAccount struct {
-	Code string `json:"code" max:"64" doc:"The code of an account that is stored."`
+	Code string `json:"code" max:"64" example:"main" doc:"The code of an account that is stored."`
 	payout.Free
 }
 

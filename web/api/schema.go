@@ -2,9 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"backstop/internal/base/field"
@@ -55,7 +57,19 @@ func bodyField(p param) object {
 	if !p.Required { // null counts as missing
 		o = orNothing(o)
 	}
-	return o.with("description", p.Doc).with("default", p.Default).with("example", p.Example)
+	return o.with("description", p.Doc).with("default", p.Default).with("example", p.example())
+}
+
+// example is the declared example of a field as JSON has it; nil = there is none.
+func (p *param) example() any {
+	if p.Example == "" || p.Kind != field.Number && p.Kind != field.Money {
+		return p.Example
+	}
+	n, err := strconv.ParseInt(p.Example, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("openapi: the example of %s is no number", p.Name))
+	}
+	return n
 }
 
 func whole(least, most int64) object {

@@ -26,9 +26,9 @@ import (
 // Request is a merchant's request for a refund.
 type Request struct {
 	OrderNo     string `json:"-"` // in the path
-	OutRefundNo string `json:"out_refund_no" kind:"ascii" required:"true" max:"64" doc:"The merchant's number of the refund: the same number with the same content is the same refund."`
-	Amount      int64  `json:"amount" kind:"money" required:"true" doc:"The amount in minor units of the order's currency."`
-	Reason      string `json:"reason" required:"true" max:"200" doc:"Why it is refunded."`
+	OutRefundNo string `json:"out_refund_no" kind:"ascii" required:"true" max:"64" example:"RMA-1" doc:"The merchant's number of the refund: the same number with the same content is the same refund."`
+	Amount      int64  `json:"amount" kind:"money" required:"true" example:"500" doc:"The amount in minor units of the order's currency."`
+	Reason      string `json:"reason" required:"true" max:"200" example:"One was broken" doc:"Why it is refunded."`
 	NotifyURL   string `json:"notify_url" max:"2048" doc:"Where this refund is notified, instead of the order's address, else the merchant's."`
 }
 
