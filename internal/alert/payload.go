@@ -59,7 +59,8 @@ func (s Style) payload(rule Rule, alerts []Alert) (p Payload) {
 	for _, a := range alerts {
 		p.Alerts = append(p.Alerts, PayloadAlert{
 			Alert: a.Rule, Subject: a.Subject, State: a.State, Since: time.UnixMicro(a.OpenedAt).UTC().Format(time.RFC3339), Count: a.Count,
-			Text: PayloadText{EN: s.sentence("en", rule, a), ZH: s.sentence("zh", rule, a)}, URL: s.link(rule.Name), RunbookURL: s.runbook(rule.Name),
+			Text: PayloadText{EN: s.sentence("en", rule, a), ZH: s.sentence("zh", rule, a)},
+			URL:  s.link(rule.Name), RunbookURL: s.runbook(rule.Name),
 		})
 	}
 	return p

@@ -74,7 +74,8 @@ func (c *callbackCmd) Run(ctx context.Context, g *globals, std streams) error {
 // check refuses what is not a trial, and fills in the server.
 func (c *callbackCmd) check(conf *config.Config) (err error) {
 	if conf.Environment == "production" {
-		return errors.New("BACKSTOP_ENVIRONMENT is production: callbacks are made for trials only, since nobody has paid; use another installation")
+		return errors.New("BACKSTOP_ENVIRONMENT is production: callbacks are made for trials only, since nobody has paid; " +
+			"use another installation")
 	}
 	if c.Amount < 0 {
 		return errors.New("--amount must not be negative")
@@ -84,7 +85,8 @@ func (c *callbackCmd) check(conf *config.Config) (err error) {
 			return err
 		}
 	}
-	if u, err := url.Parse(c.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || !onThisMachine(u.Hostname()) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || !onThisMachine(u.Hostname()) {
 		return fmt.Errorf("--url %q: callbacks are sent to this machine only: write http://127.0.0.1:8080", c.URL)
 	}
 	return nil
@@ -111,7 +113,8 @@ func (c *callbackCmd) sign(ctx context.Context, conf config.Config) (*supplier.R
 	}
 	req, err := signAs(*row, keys, report)
 	if errors.Is(err, supplier.ErrSupplierKey) {
-		return nil, fmt.Errorf("supplier %s (%s): %w: try it with backstop simulate, whose suppliers have keys of their own", row.Code, row.Kind, err)
+		return nil, fmt.Errorf("supplier %s (%s): %w: try it with backstop simulate, whose suppliers have keys of their own", row.Code,
+			row.Kind, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("supplier %s: %w", row.Code, err)

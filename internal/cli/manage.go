@@ -145,7 +145,8 @@ func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std 
 	case "disable":
 		return done(std, operators.Disable(ctx, o.Disable.Name), "operator %s is disabled", o.Disable.Name)
 	case "reset-totp":
-		return done(std, operators.ResetSecond(ctx, o.ResetTotp.Name), "operator %s has no second factor, and all sessions are ended", o.ResetTotp.Name)
+		return done(std, operators.ResetSecond(ctx, o.ResetTotp.Name), "operator %s has no second factor, and all sessions are ended",
+			o.ResetTotp.Name)
 	case "enable":
 		return done(std, operators.Enable(ctx, o.Enable.Name), "operator %s is enabled", o.Enable.Name)
 	case "link":

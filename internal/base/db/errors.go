@@ -121,7 +121,8 @@ func unreached(err error, c *pgconn.Config) error {
 	var name *net.DNSError
 	switch pg, _ := codes(err); {
 	case strings.HasPrefix(pg, "28"):
-		return says("PostgreSQL at %s refuses the user %q: correct user and password in %s, or add the user to pg_hba.conf", server, c.User, setting)
+		return says("PostgreSQL at %s refuses the user %q: correct user and password in %s, or add the user to pg_hba.conf", server,
+			c.User, setting)
 	case pg == "3D000":
 		return says("PostgreSQL at %s has no database %q: create it (createdb -O %s %s), or correct the name in %s", server, c.Database, c.User,
 			c.Database, setting)
