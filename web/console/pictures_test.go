@@ -2,10 +2,12 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"image"
 	"image/color"
 	"image/draw"
+	"image/gif"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -23,9 +25,10 @@ var (
 	demoAt   = flag.String("demo", "", "address of a server that plays the demo, to take the console's pictures of")
 	demoPass = flag.String("demo-password", "", "the password there of the operators li.hang and wang.min")
 	theme    = flag.String("theme", "light", "the theme of the pictures")
+	only     = flag.String("only", "", "the name of the only picture to take")
 )
 
-// TestPicturesOfTheDemo takes the pictures of docs/console.md. It runs where
+// TestPicturesOfTheDemo takes the pictures of docs/console.md, and the moving one of an order's story. It runs where
 // -demo names a server (`serve --demo`, after some ten minutes) that has the
 // operators li.hang with the role ops and wang.min with the role lead, a proposal about a wrong
 // amount that waits for a lead, a batch that has run, a sweep, and for li.hang views and a
@@ -127,8 +130,11 @@ func TestPicturesOfTheDemo(t *testing.T) {
 	for _, language := range []string{"en", "zh"} {
 		in := ""
 		for _, p := range pictures {
+			if *only != "" && p.name != *only {
+				continue
+			}
 			if p.operator != in && in != "" {
-				run(t, ctx, chromedp.Navigate(*demoAt+"/"), chromedp.Submit(`form[action="/logout"] button`), at("/login"))
+				run(t, ctx, signsOut()...)
 			}
 			if p.operator != in && p.operator != "" {
 				run(t, ctx, signsIn(*demoAt, p.operator, *demoPass, "/"), reads(*demoAt, language, *theme))
@@ -138,9 +144,20 @@ func TestPicturesOfTheDemo(t *testing.T) {
 				chromedp.Navigate(*demoAt+strings.ReplaceAll(p.path, "{lang}", language)), chromedp.WaitReady("main"))
 			run(t, ctx, p.then...)
 			takeScreenshot(t, ctx, p.name+"-"+language)
-			shrink(t, filepath.Join(*screenshots, p.name+"-"+language+".png"))
+			file := filepath.Join(*screenshots, p.name+"-"+language)
+			shrink(t, file+".png")
+			if p.name == "order" {
+				tellStory(t, ctx, file+".png", file+".gif")
+			}
+		}
+		if in != "" {
+			run(t, ctx, signsOut()...)
 		}
 	}
+}
+
+func signsOut() []chromedp.Action {
+	return []chromedp.Action{chromedp.Navigate(*demoAt + "/"), chromedp.Submit(`form[action="/logout"] button`), at("/login")}
 }
 
 // shrink writes a picture with 256 colours, and the file is a third as large: those that it has
@@ -188,6 +205,59 @@ func shrink(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, small.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tellStory writes a picture of an order's story as a moving one, in which each frame shows one step more.
+func tellStory(t *testing.T, ctx context.Context, from, to string) {
+	t.Helper()
+	var list struct {
+		X, Y, Width int
+		Ends        []int
+	}
+	run(t, ctx, chromedp.Evaluate(`(() => {
+		const list = document.querySelector("ol.story"), box = list.getBoundingClientRect();
+		return {x: Math.round(box.x), y: Math.round(box.y), width: Math.round(box.width),
+			ends: Array.from(list.querySelectorAll(":scope > li[id]"), (li) => Math.round(li.getBoundingClientRect().bottom))};
+	})()`, &list))
+	file, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	decoded, err := png.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, ok := decoded.(*image.Paletted)
+	if !ok || len(list.Ends) < 4 {
+		t.Fatalf("%T with %d steps", decoded, len(list.Ends))
+	}
+	story := image.Rect(list.X, list.Y, list.X+list.Width, list.Ends[len(list.Ends)-1])
+	if !story.In(page.Bounds()) {
+		t.Fatalf("an order with %d steps is longer than the picture: take that of another one", len(list.Ends))
+	}
+	moving := gif.GIF{Config: image.Config{ColorModel: page.Palette, Width: story.Dx(), Height: story.Dy()}}
+	empty := image.NewPaletted(image.Rect(0, 0, story.Dx(), story.Dy()), page.Palette)
+	draw.Draw(empty, empty.Bounds(), image.NewUniform(page.At(list.X+1, list.Y+1)), image.Point{}, draw.Src)
+	moving.Image, moving.Delay = append(moving.Image, empty), append(moving.Delay, 0)
+	shown := 0
+	for _, end := range list.Ends { // each frame is only what is new in it
+		step := image.NewPaletted(image.Rect(0, shown, story.Dx(), end-story.Min.Y), page.Palette)
+		draw.Draw(step, step.Bounds(), page, story.Min.Add(step.Rect.Min), draw.Src)
+		moving.Image, moving.Delay = append(moving.Image, step), append(moving.Delay, 120) // hundredths of a second
+		shown = step.Rect.Max.Y
+	}
+	moving.Delay[len(moving.Delay)-1] = 500
+	var out bytes.Buffer
+	if err := gif.EncodeAll(&out, &moving); err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > 1<<20 {
+		t.Errorf("%s has %d bytes, more than 1 MB", to, out.Len())
+	}
+	if err := os.WriteFile(to, out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
