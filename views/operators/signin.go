@@ -16,7 +16,7 @@ type Problem string
 const (
 	WrongLogin   Problem = "wrong_login"
 	WrongPasskey Problem = "wrong_passkey"
-	TooMany    Problem = "too_many"
+	TooMany      Problem = "too_many"
 	// PasswordExpired is of a one-time password that was not used in time.
 	PasswordExpired Problem = "password_expired"
 	Foreign         Problem = "foreign"
@@ -107,7 +107,7 @@ type Login struct {
 	Wait    time.Duration // with TooMany
 	// Provider is the host at which one can sign in; "" = by password only.
 	Provider    string
-	NoPasswords bool // but for the operator for emergencies
+	NoPasswords bool              // but for the operator for emergencies
 	Passkey     *passkey.Question // of whoever signs in; nil = nobody can by one
 }
 
