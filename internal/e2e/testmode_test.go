@@ -80,6 +80,7 @@ func TestTestModeIsApart(t *testing.T) {
 				resp.Body.Close()
 				return resp.StatusCode == http.StatusOK
 			})
+			w.order("none") // notes the use of the live key
 			before := w.tableCounts()
 
 			made := w.run("testmode", "key", "m1")
