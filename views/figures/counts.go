@@ -151,13 +151,13 @@ func (d AnalyticsData) flowsFigure(p *ui.Page, name string, title text.Text, flo
 func (d AnalyticsData) flowRows(p *ui.Page, name string, flows []analytics.Flow) ui.List {
 	columns := []ui.Column[analytics.Flow]{
 		ui.TextCol("name", text.Name, func(w analytics.Flow) string { return w.Code }).As("wrap").
-			With(func(_ *ui.Page, w analytics.Flow) templ.Component {
+			With(func(p *ui.Page, w analytics.Flow) templ.Component {
 				width := flowWidth(w.Created, flows[0].Created)
 				if name == "merchants" {
 					return flowName(wording.MerchantName(w.Name, w.Code, w.ID), w.Code, link.Merchant(w.Code), width)
 				}
 				orders := templ.SafeURL("/orders?supplier=" + link.Query(w.Code) + "&window=" + d.window())
-				return flowName(wording.MerchantName(w.Code, w.Name, w.ID), "", orders, width)
+				return flowName(wording.MerchantName(p.Supplier(w.Code), w.Code, w.ID), w.Code, orders, width)
 			}),
 		ui.CountCol("created", text.Created, func(w analytics.Flow) int64 { return w.Created }),
 	}

@@ -417,11 +417,11 @@ var (
 var backlogTexts = outlookTexts{
 	reached: text.Text{ZH: "积压约在 %[2]s 达到 %[1]s（%[3]s 至 %[4]s）。", EN: "The backlog reaches %s at about %s (%s to %s)."},
 	beyond:  text.Text{ZH: "积压为 %s，已超过 %s。", EN: "The backlog is %s, beyond %s."},
-	steady:  text.Text{ZH: "暂无积压趋势：上限 %s，当前 %s。", EN: "No trend towards %s; it is %s now."},
+	steady:  text.Text{ZH: "暂无积压趋势：上限 %s，趋势水平 %s。", EN: "No trend towards %s; its level is %s."},
 }
 
 var rateTexts = outlookTexts{
 	reached: text.Text{ZH: "成功率约在 %[2]s 跌破 %[1]s（%[3]s 至 %[4]s）。", EN: "The success rate falls below %s at about %s (%s to %s)."},
 	beyond:  text.Text{ZH: "成功率为 %s，已低于 %s。", EN: "The success rate is %s, below %s."},
-	steady:  text.Text{ZH: "没有跌破 %s 的趋势，当前 %s。", EN: "No trend towards %s; it is %s now."},
+	steady:  text.Text{ZH: "没有跌破 %s 的趋势，趋势水平 %s。", EN: "No trend towards %s; its level is %s."},
 }
