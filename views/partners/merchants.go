@@ -304,7 +304,7 @@ var (
 	tRateMost       = text.Text{ZH: "速率上限", EN: "Max. rate"}
 	tInAll          = text.Text{ZH: "%s（所有节点合计）", EN: "%s, all nodes together"}
 	tPerNode        = text.Text{ZH: "%s（每节点）", EN: "%s per node"}
-	tAPIKeys        = text.Text{ZH: "API 密钥的最近使用", EN: "Last use of API keys"}
+	tAPIKeys        = text.Text{ZH: "API 密钥的最近使用（精确到小时）", EN: "Last use of API keys, to the hour"}
 	tAPIKey         = text.Text{ZH: "商户接口", EN: "Orders and refunds"}
 	tPayoutKey      = text.Text{ZH: "出款", EN: "Payouts"}
 	tKeyUnset       = text.Text{ZH: "未设置", EN: "not set"}
@@ -314,7 +314,7 @@ var (
 		ZH: "生成一个新密钥，只显示一次；之后的通知同时带新旧两个签名，旧密钥到下次轮换时失效。一小时内只能轮换一次。",
 		EN: "Makes a new secret, which is shown once. From then on notifications carry the signatures of both, until the next rotation ends the old one. Once an hour.",
 	}
-	tTestKey    = text.Text{ZH: "测试模式密钥", EN: "Key of test mode"}
+	tTestKey    = text.Text{ZH: "生成测试模式密钥", EN: "Make a key of test mode"}
 	tTestKeyHow = text.Text{
 		ZH: "生成一个以 sk_test_ 开头的密钥，只显示一次；之前的测试密钥随即失效。测试模式没有真实资金。",
 		EN: "Makes a key that begins with sk_test_, which is shown once. The one before ends at once. No money moves in test mode.",
