@@ -43,7 +43,7 @@ func (h *house) atOnce(first, second func(*approval.Approval) error, check func(
 		var all sync.WaitGroup
 		var errs [2]error
 		for i, request := range []func(*approval.Approval) error{first, second} {
-			all.Go(func() { errs[i] = request(a) })
+			all.Go(func() { errs[i] = dbtest.Repeat(func() error { return request(a) }) })
 		}
 		all.Wait()
 		now, effects, _ := h.now(a.ID)
