@@ -177,6 +177,7 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 		return err
 	}
 	a.settings, a.policy = settings.NewStore(a.db, a.kinds(), a.keys, a.o.Log), newPolicy()
+	a.settings.InShadow(a.o.Config.Shadow)
 	a.settings.GrantTo(a.policy)
 	a.openCalls()
 	if a.signIn, err = signin.FromConfig(a.o.Config, a.db.NowTime); err != nil {

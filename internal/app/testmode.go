@@ -55,6 +55,7 @@ func TestConfig(c config.Config) (config.Config, error) {
 		c.RedisURL = c.TestRedisURL
 	}
 	c.AlertURLs, c.ReportURLs, c.AdminPasswordFile = nil, nil, ""
+	c.Shadow = false
 	c.ClosingGrace = 0 // a payment after the expiry is late
 	c.Drain = 0        // it stops when the live application has drained
 	return c, nil

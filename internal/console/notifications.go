@@ -114,7 +114,7 @@ const (
 // deliveryCause is why the last attempt failed; one that waits or is parked has it until it
 // succeeds. What was never meant to be sent has not failed.
 const deliveryCause = "CASE WHEN d.last_class IN ('" + string(notify.OK) + "', '" + string(notify.NoAddress) + "', '" +
-	string(notify.SwitchedOff) + "', '" + string(notify.Resent) + "') THEN '' ELSE d.last_class END"
+	string(notify.SwitchedOff) + "', '" + string(notify.Shadow) + "', '" + string(notify.Resent) + "') THEN '' ELSE d.last_class END"
 
 // Deliveries reads one page of notifications.
 func (b *Reader) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list.Page[Delivery], error) {

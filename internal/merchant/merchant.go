@@ -142,6 +142,9 @@ type Directory struct {
 	byPayoutKey map[string]*Merchant // by hash
 	subs        []*Merchant          // enabled subscribers
 	broken      []*Merchant
+
+	// Shadow means that nobody is notified of anything: another system does that.
+	Shadow bool
 }
 
 // NewDirectory returns a Directory; keyHashes maps merchant ids to hashes of their API keys.

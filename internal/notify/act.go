@@ -43,6 +43,9 @@ func (a Acts) Kinds() []act.Kind {
 
 func (a Acts) merchant(code string) *merchant.Merchant { return a.Directory().ByCode(code) }
 
+// ErrShadow means that nobody is notified in shadow mode.
+var ErrShadow = errors.New("shadow mode: nobody is notified")
+
 // ResendAct is the audit name of resending a notification.
 const ResendAct = "notification.resend"
 
@@ -70,7 +73,7 @@ type resendParams struct {
 // Resending resends notifications. Ref.Row is a delivery; it may be 0 if ID is the order's
 // number and Part the notification's id, which selects the Neediest delivery. Without an ID, Part
 // is for the audit alone. Errors:
-// ErrSending, breaker.ErrProbing.
+// ErrSending, ErrShadow, breaker.ErrProbing.
 func (a Acts) Resending() act.Kind {
 	return act.Kind{
 		Name: ResendAct, Object: "order", Permission: access.Resend, OfMerchant: true, Load: a.load, ExtraPermission: resendNeeds,
@@ -212,6 +215,9 @@ func (x *resendable) effect() act.Effect {
 }
 
 func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+	if a.Directory().Shadow {
+		return slices.Repeat([]act.Outcome{{Effect: act.Final, Err: ErrShadow}}, len(subjects)), nil
+	}
 	as, how := make(map[int64]Status, len(subjects)), in.Params.(resendParams).How
 	for _, s := range subjects {
 		as[s.Row] = s.Value.(*resendable).Status

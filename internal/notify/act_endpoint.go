@@ -30,11 +30,14 @@ const EnableAct = "merchant.enable_address"
 func PingAct(owner string) string { return owner + ".ping" }
 
 // pinging pings the endpoint Ref.Part of Ref.ID, or the first one. Outcome.After sends the
-// ping and returns the Answer. Errors: ErrUnreadable.
+// ping and returns the Answer. Errors: ErrUnreadable, ErrShadow.
 func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) act.Kind {
 	return act.Kind{
 		Name: PingAct(owner), Object: owner, Permission: access.PingEndpoints, Scope: access.Control,
 		Load: func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+			if a.Directory().Shadow {
+				return nil, ErrShadow
+			}
 			for i, r := range refs {
 				m := find(r.ID)
 				if m != nil && m.Broken {

@@ -40,7 +40,7 @@ type Options struct {
 	Paused func() bool
 }
 
-func (o *Options) paused() bool { return o.Paused != nil && o.Paused() }
+func (o *Options) paused() bool { return o.Directory().Shadow || o.Paused != nil && o.Paused() }
 
 // Dispatcher sends from this node what is due. It joins the node's slots (a lane is a
 // recipient's id), the worker, the rows of deliveries, the sender of attempts, and the results.

@@ -32,7 +32,9 @@ var Faults = []Class{Locked, NoChannel, BlockedHere}
 
 // Causes returns everything that the last class of a delivery can be: how an attempt ended, or
 // why there was none.
-func Causes() []Class { return slices.Concat(Classes, Faults, []Class{NoAddress, SwitchedOff, Resent}) }
+func Causes() []Class {
+	return slices.Concat(Classes, Faults, []Class{NoAddress, SwitchedOff, Shadow, Resent})
+}
 
 // IsFault reports whether a delivery's last class is a fault of ours.
 func IsFault(c Class) bool { return slices.Contains(Faults, c) }

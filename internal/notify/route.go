@@ -12,6 +12,7 @@ import (
 const (
 	NoAddress   Class = "no_address"   // the merchant has no endpoint for this type of event
 	SwitchedOff Class = "switched_off" // the merchant does not want this type of event
+	Shadow      Class = "shadow"       // it happened in shadow mode
 )
 
 // Route describes one delivery of an event.
@@ -45,8 +46,12 @@ func (r Route) delivery(f *Fact, now int64) Delivery {
 // Routes returns the deliveries of a merchant's event: to the merchant, and to the subscribers
 // that follow it. url is the order's own URL, which replaces the merchant's webhook endpoints.
 // A merchant that is not in this node's settings is tried anyway: the row must not be lost
-// because of a stale snapshot.
+// because of a stale snapshot. In shadow mode there is one delivery, to the merchant, which is not
+// sent.
 func Routes(directory *merchant.Directory, merchantID int64, event, url string) []Route {
+	if directory.Shadow {
+		return []Route{{To: recipient.OfMerchant(merchantID), Channel: Webhook, URL: url, Skip: Shadow}}
+	}
 	m := directory.ByID(merchantID)
 	if m == nil {
 		return []Route{{To: recipient.OfMerchant(merchantID), Channel: Webhook, URL: url}}

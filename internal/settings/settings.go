@@ -109,6 +109,7 @@ type Store struct {
 	db      *db.DB
 	kinds   supplier.Kinds
 	out     supplier.Client
+	shadow  bool // see InShadow
 	keys    *seal.Keyring
 	log     *slog.Logger
 	policy  *access.Policy // learns the own roles; nil = nothing does
@@ -122,6 +123,9 @@ func NewStore(d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, log *slog.Logg
 	s.current.Store(&Snapshot{Merchants: merchant.NewDirectory(nil, nil), Rules: DefaultRules()})
 	return s
 }
+
+// InShadow sets whether the installation is in shadow mode. Call it before Refresh.
+func (s *Store) InShadow(shadow bool) { s.shadow = shadow }
 
 // CallThrough sets the client for calls to suppliers. Call it before Refresh; without it,
 // suppliers cannot be called.
@@ -299,7 +303,9 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 	if err != nil {
 		return nil, err
 	}
-	return merchant.NewDirectory(append(all, subscriptions...), hashes), nil
+	directory := merchant.NewDirectory(append(all, subscriptions...), hashes)
+	directory.Shadow = s.shadow
+	return directory, nil
 }
 
 // read fills in how a recipient is notified; other is what else of its row cannot be read.

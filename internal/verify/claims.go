@@ -66,13 +66,13 @@ const waits = "(d.recipient_id IN (?) OR (SELECT count(*) FROM breakers b WHERE 
 	" OR (d.next_at >= ? AND (SELECT count(*) FROM report_recipients r WHERE r.recipient_id = d.recipient_id AND (r.last_ok_at >= ? OR r.last_failed_at >= ?)) > 0))"
 
 // notifyClaims: the merchant was or will be notified of each payment, at each endpoint that
-// must get it, or there is an exception, or the merchant has switched such events off. Orders
+// must get it, or there is an exception, or the merchant has switched such events off, or it was paid in shadow mode. Orders
 // imported as paid were notified elsewhere. Subscribers do not count.
 func notifyClaims(now int64, parked []int64) []claim {
 	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.to_subscriber"
 	const known = "(d.status = ?" +
 		" OR (d.status IN (?) AND (coalesce(d.next_at, d.lease_until) >= ? OR " + waits + "))" +
-		" OR (d.status = ? AND (d.last_class = ? OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
+		" OR (d.status = ? AND (d.last_class IN (?) OR (SELECT count(*) FROM orders o WHERE o.id = d.subject_id AND o.notify_url = '') = 1))" +
 		" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0))"
 	late := now - overdue.Microseconds()
 	return history.claims(claim{
@@ -81,7 +81,7 @@ func notifyClaims(now int64, parked []int64) []claim {
 			" IS NOT TRUE)",
 		args: []any{
 			notify.Delivered, bun.List(notify.Moves.Open()), late, bun.List(parked), late, now - behind.Microseconds(), late, late,
-			notify.Skipped, notify.SwitchedOff, notify.Exhausted, exception.NotifyExhausted,
+			notify.Skipped, bun.List([]notify.Class{notify.SwitchedOff, notify.Shadow}), notify.Exhausted, exception.NotifyExhausted,
 		},
 		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " +
 			paid + "), 'missing')" +

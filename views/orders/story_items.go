@@ -14,8 +14,8 @@ var (
 	tExcSettled   = text.Text{ZH: "异常结束", EN: "Exception closed"}
 	tNotifMade    = text.Text{ZH: "写入通知", EN: "Notification created"}
 	tNotifSkipped = text.Text{
-		ZH: "不通知：没有接收此类事件的地址，或商户已关闭此类事件",
-		EN: "Not sent: no endpoint accepts events of this type, or the merchant has switched them off",
+		ZH: "不通知：没有接收此类事件的地址，商户已关闭此类事件，或处于影子模式",
+		EN: "Not sent: no endpoint accepts events of this type, the merchant has switched them off, or it was shadow mode",
 	}
 	tExcOpened = text.Text{ZH: "登记异常", EN: "Exception opened"}
 )

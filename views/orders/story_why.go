@@ -181,8 +181,8 @@ var (
 		EN: "It is tried again at %s. The wait uses no query step, and callbacks are processed as usual.",
 	}
 	tWhyNoAddress = text.Text{
-		ZH: "已结束；没有接收此类事件的地址，或商户已关闭此类事件，所以没有通知",
-		EN: "Completed; no endpoint accepts events of this type, or the merchant switched them off",
+		ZH: "已结束；没有接收此类事件的地址，商户已关闭此类事件，或处于影子模式，所以没有通知",
+		EN: "Completed; no endpoint accepts events of this type, the merchant switched them off, or it was shadow mode",
 	}
 	tWhyNoAddressHow = text.Text{ZH: "商户可以用 API 查询订单。", EN: "The merchant can query the order through the API."}
 	tWhyPastKept     = text.Text{ZH: "已结束；该订单的通知已过保留期，不再保存", EN: "Completed; the notifications of this order are past their retention"}

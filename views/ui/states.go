@@ -277,6 +277,7 @@ var classes = map[notify.Class]text.Text{
 
 	notify.NoAddress:   {ZH: "未配置通知地址", EN: "no notification address"},
 	notify.SwitchedOff: {ZH: "商户不接收此类通知", EN: "not wanted by the merchant"},
+	notify.Shadow:      {ZH: "影子模式", EN: "shadow mode"},
 
 	notify.Resent: {ZH: "已人工补发", EN: "resent by an operator"},
 

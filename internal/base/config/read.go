@@ -84,6 +84,8 @@ func (s Setting) set(v reflect.Value, text string) (bad string) {
 			return text
 		}
 		*p = NewSecret(text)
+	case *bool:
+		*p = text == "true"
 	case *string:
 		if len(s.oneOf) == 0 && !s.form.holds(text) {
 			return text
@@ -107,6 +109,8 @@ func show(v reflect.Value) string {
 		return strings.ToLower(x.String())
 	case *time.Location:
 		return x.String()
+	case bool:
+		return strconv.FormatBool(x)
 	case interface{ String() string }:
 		return x.String()
 	}
