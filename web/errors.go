@@ -203,6 +203,7 @@ var domainErrors = []struct {
 	{payment.ErrNoMessage, http.StatusConflict, "no_message", "", "渠道消息已不再留存，不能重新确认"},
 	{payment.ErrState, http.StatusConflict, "wrong_state", "", "订单当前的状态不能这样操作"},
 	{payment.ErrAttemptOpen, http.StatusConflict, "attempt_open", "", "已发起的支付仍可能付款：请等它失败或关闭"},
+	{suppliercall.ErrShadow, http.StatusConflict, "shadow_mode", "", "影子模式：不向渠道发起支付、退款和出款"},
 	{notify.ErrShadow, http.StatusConflict, "shadow_mode", "", "影子模式：不发送任何通知"},
 	{suppliercall.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
 	{testmode.ErrScenario, http.StatusNotFound, "not_found", "", ""},

@@ -240,7 +240,7 @@ func (a *App) openCalls() {
 	a.supplierBreakers = breaker.NewSupplierCache(a.db, supplierPolicy)
 	a.calls = suppliercall.New(suppliercall.Options{
 		DB: a.db, Breakers: a.supplierBreakers, InFlight: c.SupplierInFlight, Timeout: c.SupplierTimeout, Mask: mask.Call,
-		Log: a.o.Log,
+		Shadow: c.Shadow, Log: a.o.Log,
 	})
 	a.closing(a.calls.Close)
 }

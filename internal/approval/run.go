@@ -12,6 +12,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/textlimit"
+	"backstop/internal/suppliercall"
 )
 
 // answerLife is the maximum age of the supplier's answer when it is acted on.
@@ -98,7 +99,7 @@ func (d *Desk) fresh(ctx context.Context, tx db.Tx, live *act.Live) error {
 }
 
 // asFailure marks errors of an action that mean that it cannot be done. Others pass through:
-// those of the database, and lost races.
+// those of the database, lost races, and what shadow mode refuses.
 func asFailure(err error) error {
 	_, live := errors.AsType[*LiveError](err)
 	if live || db.IsAnswer(err) || db.IsConflict(err) || db.IsUnavailable(err) {
@@ -106,7 +107,7 @@ func asFailure(err error) error {
 	}
 	for _, passing := range []error{
 		act.ErrChanged, db.ErrBusy, db.ErrCommitUnknown, sql.ErrConnDone, sql.ErrTxDone, context.Canceled,
-		context.DeadlineExceeded,
+		context.DeadlineExceeded, suppliercall.ErrShadow,
 	} {
 		if errors.Is(err, passing) {
 			return err

@@ -38,8 +38,11 @@ type answer struct {
 }
 
 // Cancel closes an order safely: at once if no payment was started, otherwise through closing,
-// because a payment may be under way. Errors: order.ErrNotFound, ErrState.
+// because a payment may be under way. Errors: order.ErrNotFound, ErrState, suppliercall.ErrShadow.
 func (p *Processor) Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error) {
+	if err := p.o.Calls.Shadow(); err != nil {
+		return nil, err
+	}
 	a, err := p.requests.Do(ctx, &request{merchant: m, orderNo: orderNo})
 	if err != nil {
 		return nil, err

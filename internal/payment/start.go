@@ -66,9 +66,12 @@ type starting struct {
 // supplier is called; a call without a clear answer is PayUnknown, never a failure. A repeat
 // starts nothing new.
 //
-// Errors: order.ErrNotFound, ErrState, ErrAttemptOpen, ErrSupplier, suppliercall.ErrDown (nothing is
+// Errors: order.ErrNotFound, ErrState, ErrAttemptOpen, ErrSupplier, suppliercall.ErrShadow, suppliercall.ErrDown (nothing is
 // written), *invalid.FieldError ("supplier", and what the supplier's protocol cannot express).
 func (p *Processor) Pay(ctx context.Context, m *merchant.Merchant, orderNo string, r PayRequest) (Payment, error) {
+	if err := p.o.Calls.Shadow(); err != nil {
+		return Payment{}, err
+	}
 	a, err := p.requests.Do(ctx, &request{merchant: m, orderNo: orderNo, pay: &r})
 	if err == nil {
 		err = a.err

@@ -23,6 +23,9 @@ import (
 // ErrDown means that the supplier's breaker is open and nothing was sent.
 var ErrDown = errors.New("the supplier is unreachable at the moment: try again later")
 
+// ErrShadow means that shadow mode makes no calls that move money.
+var ErrShadow = errors.New("shadow mode: no supplier is called for payments, refunds or payouts")
+
 // Op is the kind of a call, as in the contract's supplier-calls.
 type Op string
 
@@ -36,6 +39,9 @@ const (
 	Payout      Op = "payout"
 	PayoutQuery Op = "payout_query"
 )
+
+// movesMoney reports whether a call changes something at the supplier, other than a query.
+func (o Op) movesMoney() bool { return o == Pay || o == Close || o == Refund || o == Payout }
 
 // Ops are all of them.
 var Ops = []Op{Pay, Query, Close, Refund, RefundQuery, Payout, PayoutQuery}
@@ -119,7 +125,9 @@ type Options struct {
 	Timeout  time.Duration  // of one call, for the lease of a probe
 	// Mask hides personal data in a request or an answer, except the given values.
 	Mask func(text []byte, keep ...string) []byte
-	Log  *slog.Logger
+	// Shadow refuses the calls that move money.
+	Shadow bool
+	Log    *slog.Logger
 }
 
 // Caller makes calls to suppliers.
@@ -176,6 +184,15 @@ func (c *Caller) Down(supplierID int64) bool {
 	return !g.Flow && !g.Due
 }
 
+// Shadow returns ErrShadow in shadow mode: what would move money must not be begun. A nil Caller makes no
+// calls at all.
+func (c *Caller) Shadow() error {
+	if c != nil && c.o.Shadow {
+		return ErrShadow
+	}
+	return nil
+}
+
 // Begin adds the rows of calls to the writes of the transaction that claims the work for them, so
 // that both are one commit. After that commit each is either made, with Do, or dropped, with Drop.
 func (c *Caller) Begin(w *db.Writes, calls ...Call) []*Done {
@@ -199,15 +216,15 @@ func (c *Caller) row(x Call) *Done {
 // Do makes one call: ask sends it, with a context derived from ctx. The row is committed before
 // the call; End or Keep writes its end. No transaction may be open.
 //
-// Errors: ErrDown, a *supplier.FieldError of ask, and those of the database and of ctx; in
+// Errors: ErrDown, ErrShadow, a *supplier.FieldError of ask, and those of the database and of ctx; in
 // these cases nothing was sent. The result of a call that was sent is never an error.
 func (c *Caller) Do(ctx context.Context, x Call, call func(context.Context) (Said, error)) (*Done, error) {
 	d := x.Begun
-	if c.Down(x.To.ID) {
+	if err := c.refusal(x); err != nil {
 		if d != nil {
 			c.Drop(ctx, d)
 		}
-		return nil, ErrDown
+		return nil, err
 	}
 	if d == nil {
 		d = c.row(x)
@@ -236,6 +253,17 @@ func (c *Caller) Do(ctx context.Context, x Call, call func(context.Context) (Sai
 	}
 	c.note(d, x, said, took)
 	return d, nil
+}
+
+// refusal returns why a call is not made; nil = it is.
+func (c *Caller) refusal(x Call) error {
+	switch {
+	case x.Op.movesMoney() && c.o.Shadow:
+		return ErrShadow
+	case c.Down(x.To.ID):
+		return ErrDown
+	}
+	return nil
 }
 
 // safely calls an adapter: a panic in it must not end the process.

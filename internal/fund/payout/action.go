@@ -77,6 +77,9 @@ func (m *Machine) loadPayout(ctx context.Context, q bun.IDB, no string) (act.Sub
 
 // approved debits the payout, or ends it if the merchant can no longer draw it.
 func (m *Machine) approved(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+	if err := m.o.Calls.Shadow(); err != nil {
+		return act.Outcome{}, err
+	}
 	p, err := m.lock(ctx, tx, s.Row)
 	if err != nil {
 		return act.Outcome{}, err

@@ -110,7 +110,11 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 	if !ok || at.Can().Payouter == nil {
 		return m.noPayouter(x, nil)
 	}
-	if m.o.Calls.Down(at.ID) { // nothing is sent, so the payout is not marked as sent
+	// Nothing is sent, so the payout is not marked as sent.
+	if err := m.o.Calls.Shadow(); err != nil {
+		return m.uncalled(x, nil, err)
+	}
+	if m.o.Calls.Down(at.ID) {
 		return m.uncalled(x, nil, suppliercall.ErrDown)
 	}
 	out, err := m.submit(ctx, x.SubjectID, at)
@@ -393,7 +397,7 @@ func (m *Machine) noPayouter(x compensation.Item, p *Payout) compensation.Result
 // uncalled returns the result of a call that was not made.
 func (m *Machine) uncalled(x compensation.Item, p *Payout, err error) compensation.Result {
 	d, _ := m.waitFor(p, x)
-	if errors.Is(err, suppliercall.ErrDown) {
+	if errors.Is(err, suppliercall.ErrDown) || errors.Is(err, suppliercall.ErrShadow) {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}
 	if field, ok := errors.AsType[*supplier.FieldError](err); ok {

@@ -39,8 +39,11 @@ func (r Request) digest() string {
 
 // Create creates a payout. Within the merchant's limits for it, the account is debited at once;
 // else it waits for two people. created is false if the same request was made before. Errors:
-// ErrConflict, ErrFrozen, *LimitError, *act.FieldError, ledger.ErrInsufficient.
+// ErrConflict, ErrFrozen, *LimitError, *act.FieldError, ledger.ErrInsufficient, suppliercall.ErrShadow.
 func (m *Machine) Create(ctx context.Context, of *merchant.Merchant, req Request) (p *Payout, created bool, err error) {
+	if err := m.o.Calls.Shadow(); err != nil {
+		return nil, false, err
+	}
 	at, exponent, err := m.check(req)
 	if err != nil {
 		if made := m.made(ctx, of, req); made != nil {

@@ -52,6 +52,9 @@ func (m *Machine) loadRefund(ctx context.Context, q bun.IDB, no string) (act.Sub
 
 // approved schedules the refund's call to the supplier.
 func (m *Machine) approved(ctx context.Context, tx db.Tx, in act.Input, s act.Subject) (act.Outcome, error) {
+	if err := m.o.Calls.Shadow(); err != nil {
+		return act.Outcome{}, err
+	}
 	o, r, err := m.lock(ctx, tx, s.Row)
 	if err != nil {
 		return act.Outcome{}, err

@@ -70,7 +70,11 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 	if !ok {
 		return result
 	}
-	if m.o.Calls.Down(at.ID) { // nothing is sent, so the refund is not marked as submitted
+	// Nothing is sent, so the refund is not marked as submitted.
+	if err := m.o.Calls.Shadow(); err != nil {
+		return m.uncalled(ctx, x, r, err)
+	}
+	if m.o.Calls.Down(at.ID) {
 		return m.uncalled(ctx, x, r, suppliercall.ErrDown)
 	}
 	r, err := m.submit(ctx, r.ID, at)
@@ -177,7 +181,7 @@ func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, 
 		return m.settle(ctx, x, r, repeats{}, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
 	}
 	d, _ := m.waitFor(r, x)
-	if errors.Is(err, suppliercall.ErrDown) {
+	if errors.Is(err, suppliercall.ErrDown) || errors.Is(err, suppliercall.ErrShadow) {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}
 	return compensation.Later(compensation.Database, db.ErrorText(err)).Again(d)

@@ -48,8 +48,11 @@ type trade struct {
 // Create creates a refund of an order and holds its money at once, so that nothing else can spend
 // it. created is false if the same request was made before. Errors: order.ErrNotFound,
 // ErrConflict, ErrNotRefundable, ErrSupplier, *ExceedsError, *act.FieldError,
-// ledger.ErrInsufficient.
+// ledger.ErrInsufficient, suppliercall.ErrShadow.
 func (m *Machine) Create(ctx context.Context, of *merchant.Merchant, req Request) (r *Refund, created bool, err error) {
+	if err := m.o.Calls.Shadow(); err != nil {
+		return nil, false, err
+	}
 	if req.NotifyURL != "" {
 		if err := m.o.CheckURL(req.NotifyURL); err != nil {
 			return nil, false, &act.FieldError{Field: "notify_url", Problem: err.Error()}
@@ -144,8 +147,11 @@ const maxReason = 600
 
 // Propose creates the refund of a proposal and holds its money at once, in the transaction that
 // writes the proposal. Errors: order.ErrNotFound, ErrNotRefundable, ErrSupplier, *ExceedsError,
-// *act.FieldError, ledger.ErrInsufficient.
+// *act.FieldError, ledger.ErrInsufficient, suppliercall.ErrShadow.
 func (m *Machine) Propose(ctx context.Context, tx db.Tx, p Proposal) (*Refund, error) {
+	if err := m.o.Calls.Shadow(); err != nil {
+		return nil, err
+	}
 	locked, err := order.ByNos(ctx, tx, m.DB, []string{p.OrderNo})
 	if err != nil {
 		return nil, err
