@@ -99,6 +99,7 @@ var subjects = map[string]text.Text{
 	"keys":   {ZH: "主密钥", EN: "the master keys"},
 	"ranges": {ZH: "BACKSTOP_NOTIFY_ALLOW_CIDRS", EN: "BACKSTOP_NOTIFY_ALLOW_CIDRS"},
 	"build":  {ZH: "程序版本", EN: "the version"},
+	"shadow": {ZH: "BACKSTOP_SHADOW", EN: "BACKSTOP_SHADOW"},
 	"locked": {
 		ZH: "密钥无法解开（检查 BACKSTOP_MASTER_KEY，必要时重新 apply 该密钥）",
 		EN: "secrets do not open (check BACKSTOP_MASTER_KEY, or apply the secret again)",

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -329,7 +330,7 @@ func (a *App) openKeys(ctx context.Context) (err error) {
 	}
 	return a.db.Publish(ctx, db.Fingerprint{
 		KeyIDs: strings.Join(a.keys.IDs(), ","), Ranges: egress.NewRules(a.o.Config.NotifyAllowCIDRs).String(),
-		Build: strings.TrimSpace(a.o.Version + " " + a.o.Commit),
+		Build: strings.TrimSpace(a.o.Version + " " + a.o.Commit), Shadow: strconv.FormatBool(a.o.Config.Shadow),
 	})
 }
 

@@ -144,7 +144,7 @@ func (a *App) checkNodes(ctx context.Context) error {
 	}
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
-		names[i] = fmt.Sprintf("%s: keys %s, ranges %s, build %s", n.Name, n.KeyIDs, n.Ranges, n.Build)
+		names[i] = fmt.Sprintf("%s: keys %s, ranges %s, build %s, shadow %s", n.Name, n.KeyIDs, n.Ranges, n.Build, n.Shadow)
 	}
 	return &difference{"running nodes differ in " + strings.Join(parts, ", "), strings.Join(names, "; ")}
 }
@@ -152,6 +152,7 @@ func (a *App) checkNodes(ctx context.Context) error {
 // partNames names the parts of a fingerprint for operators.
 var partNames = map[string]string{
 	db.PartKeys: "their master keys", db.PartRanges: "BACKSTOP_NOTIFY_ALLOW_CIDRS", db.PartBuild: "their version",
+	db.PartShadow: "BACKSTOP_SHADOW",
 }
 
 // difference is an error with a public text and details for the log.

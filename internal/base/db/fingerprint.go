@@ -11,6 +11,7 @@ type Fingerprint struct {
 	KeyIDs string `bun:"key_ids"` // of the master keys, the current one first, with commas
 	Ranges string // non-public ranges that notifications may reach
 	Build  string // version and commit
+	Shadow string // "true" or "false": whether this is shadow mode
 }
 
 // Names of the parts of a Fingerprint.
@@ -18,10 +19,11 @@ const (
 	PartKeys   = "keys"
 	PartRanges = "ranges"
 	PartBuild  = "build"
+	PartShadow = "shadow"
 )
 
 // Parts are all parts of a Fingerprint.
-var Parts = []string{PartKeys, PartRanges, PartBuild}
+var Parts = []string{PartKeys, PartRanges, PartBuild, PartShadow}
 
 func (f Fingerprint) part(name string) string {
 	switch name {
@@ -29,6 +31,8 @@ func (f Fingerprint) part(name string) string {
 		return f.KeyIDs
 	case PartRanges:
 		return f.Ranges
+	case PartShadow:
+		return f.Shadow
 	}
 	return f.Build
 }
@@ -52,7 +56,7 @@ func Differ(nodes []Node) (parts []string) {
 
 // Publish writes this node's fingerprint, for the other nodes to read.
 func (d *DB) Publish(ctx context.Context, f Fingerprint) error {
-	_, err := d.NewRaw("UPDATE nodes SET key_ids = ?, ranges = ?, build = ? WHERE boot = ?", f.KeyIDs, f.Ranges, f.Build,
+	_, err := d.NewRaw("UPDATE nodes SET key_ids = ?, ranges = ?, build = ?, shadow = ? WHERE boot = ?", f.KeyIDs, f.Ranges, f.Build, f.Shadow,
 		d.node.boot).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("publish the fingerprint of this node: %w", err)

@@ -141,7 +141,7 @@ func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
 		if others, err := d.OthersReach(t.Context()); err != nil || others {
 			t.Errorf("alone: %t, %v", others, err)
 		}
-		mine := db.Fingerprint{KeyIDs: "k1", Ranges: "none", Build: "v1 a"}
+		mine := db.Fingerprint{KeyIDs: "k1", Ranges: "none", Build: "v1 a", Shadow: "false"}
 		if err := d.Publish(t.Context(), mine); err != nil {
 			t.Fatal(err)
 		}
@@ -173,6 +173,8 @@ func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
 		want("keys and ranges", true, db.PartKeys, db.PartRanges)
 		run("UPDATE nodes SET build = 'v2 b', ranges = 'none', key_ids = 'k1' WHERE boot = 9")
 		want("the build", false, db.PartBuild)
+		run("UPDATE nodes SET build = 'v1 a', shadow = 'true' WHERE boot = 9")
+		want("shadow mode", false, db.PartShadow)
 		run("UPDATE nodes SET seen_at = ? WHERE boot = 9", d.Now()-31_000_000)
 		want("one that is gone", false)
 	})

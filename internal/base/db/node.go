@@ -276,7 +276,7 @@ type Node struct {
 // have no name and are left out.
 func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
 	err = d.Read.NewRaw(
-		"SELECT name, config_version, left_out, key_ids, ranges, build FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
+		"SELECT name, config_version, left_out, key_ids, ranges, build, shadow FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
 		d.Now()-NodeGone.Microseconds()).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
