@@ -103,7 +103,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
 		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
 		Path: c.OriginalURL(), Texts: s.Texts, Names: s.Settings.Current(), File: s.Files.URL, Version: s.Version, Environment: s.Config.Environment,
-		FieldLabel: s.fieldLabel,
+		Shadow: s.Config.Shadow, FieldLabel: s.fieldLabel,
 	}
 	op := Operator(c)
 	if op == nil {

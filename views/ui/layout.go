@@ -98,6 +98,10 @@ var (
 		ZH: "Redis 无法连接：通知改由数据库推进，会慢一些；暂时不能执行操作。",
 		EN: "Redis cannot be reached: notifications continue from the database, more slowly. Actions are disabled.",
 	}
+	tBannerShadow = text.Text{
+		ZH: "影子模式：不通知任何人，也不向渠道发起支付、退款和出款。",
+		EN: "Shadow mode: nobody is notified, and no supplier is called for payments, refunds or payouts.",
+	}
 	tBannerStuck = text.Text{
 		ZH: "回调会被拒收并由渠道重发；暂时不能执行操作。",
 		EN: "Callbacks are refused, and suppliers repeat them. Actions are disabled.",

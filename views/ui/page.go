@@ -36,6 +36,7 @@ type Page struct {
 	FieldLabel func(object, path string) text.Text
 	// Environment names the installation: "production", "staging", "test"; "" = it has no name.
 	Environment string
+	Shadow      bool // nobody is notified, and no supplier is called for what moves money
 	File        func(name string) string
 	Texts       text.Catalog // of what rows keep by a code
 	Version     string

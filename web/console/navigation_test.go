@@ -51,6 +51,22 @@ func TestEveryPageNamesItsEnvironment(t *testing.T) {
 	}
 }
 
+// In shadow mode every page says so; otherwise none does.
+func TestEveryPageSaysThatItIsShadowMode(t *testing.T) {
+	t.Parallel()
+	for setting, says := range map[string]bool{"BACKSTOP_SHADOW=true": true, "BACKSTOP_SHADOW=false": false} {
+		h := open(t, setting)
+		cookie := h.SignIn(t, access.Viewer)
+		for lang, want := range map[string]string{"en": "Shadow mode: nobody is notified", "zh": "影子模式：不通知任何人"} {
+			for _, page := range []string{"/?lang=", "/orders?lang="} {
+				if body := h.Page(t, cookie, page+lang).Body; strings.Contains(body, want) != says {
+					t.Errorf("%s: %s%s says that it is shadow mode: %t", setting, page, lang, !says)
+				}
+			}
+		}
+	}
+}
+
 // A role's day begins where its work is, unless the person asked for a page. Every page of the
 // navigation is a tab of one section.
 func TestTheFirstPageIsThatOfTheRole(t *testing.T) {
