@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -94,6 +95,9 @@ func (x *checkup) all(g *globals) {
 		return
 	}
 	x.ok("settings", "every setting is valid: backstop config lists them")
+	if c.Shadow {
+		x.warn("shadow mode", "nobody is notified, and no supplier is called for what moves money: unset BACKSTOP_SHADOW after the comparison")
+	}
 	x.server(c)
 	x.folder(c)
 	keys := x.keys(c)
@@ -287,6 +291,9 @@ func (x *checkup) nodes(d *db.DB) {
 		}
 		if n.KeyIDs != all[0].KeyIDs {
 			x.wrong("nodes", "%s has other master keys than %s: give both the same", n.Name, all[0].Name)
+		}
+		if slices.Contains(db.Differ([]db.Node{all[0], n}), db.PartShadow) {
+			x.wrong("nodes", "only one of %s and %s is in shadow mode: give both the same BACKSTOP_SHADOW", n.Name, all[0].Name)
 		}
 		if n.Ranges != all[0].Ranges {
 			x.wrong("nodes", "%s may reach other private addresses than %s: give both the same BACKSTOP_NOTIFY_ALLOW_CIDRS", n.Name, all[0].Name)
