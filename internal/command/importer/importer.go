@@ -113,32 +113,41 @@ type run struct {
 
 // read stages the lines. After the first problem it only looks for further problems.
 func (r *run) read(ctx context.Context, in io.Reader) error {
-	lines := bufio.NewReaderSize(io.TeeReader(in, r.sum), maxLine)
-	for number := int64(1); ; number++ {
-		raw, err := lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			r.note(number, "", fmt.Sprintf("longer than %d KiB: write one JSON object per line", maxLine>>10))
-			break
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read %s: %w", r.name, err)
-		}
-		if number == 1 {
-			raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // a byte order mark, as editors on Windows write it
-		}
-		if text := bytes.TrimSpace(raw); len(text) > 0 {
-			if err := r.line(ctx, number, text); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	err := eachLine(r.name, io.TeeReader(in, r.sum), r.note, func(number int64, text []byte) error { return r.line(ctx, number, text) })
+	if err != nil {
+		return err
 	}
 	if len(r.problems.Problems) > 0 {
 		return &r.problems
 	}
 	return r.stage(ctx)
+}
+
+// eachLine calls do with each line of a file that is not empty, by its number from 1. It ends at a line
+// that is too long, and notes that.
+func eachLine(name string, in io.Reader, note func(line int64, field, problem string), do func(number int64, text []byte) error) error {
+	lines := bufio.NewReaderSize(in, maxLine)
+	for number := int64(1); ; number++ {
+		raw, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			note(number, "", fmt.Sprintf("longer than %d KiB: write one JSON object per line", maxLine>>10))
+			return nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if number == 1 {
+			raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // a byte order mark, as editors on Windows write it
+		}
+		if text := bytes.TrimSpace(raw); len(text) > 0 {
+			if err := do(number, text); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+	}
 }
 
 func (r *run) line(ctx context.Context, number int64, text []byte) error {
@@ -167,14 +176,19 @@ func (r *run) line(ctx context.Context, number int64, text []byte) error {
 }
 
 func (r *run) note(line int64, field, problem string) {
-	if len(r.problems.Problems) == maxProblems {
-		r.problems.More++
+	note(&r.problems, r.name, line, field, problem)
+}
+
+// note adds a problem of a line to those of its file.
+func note(all *apply.Invalid, name string, line int64, field, problem string) {
+	if len(all.Problems) == maxProblems {
+		all.More++
 		return
 	}
 	if field != "" {
 		problem = field + ": " + problem
 	}
-	r.problems.Problems = append(r.problems.Problems, fmt.Sprintf("%s:%d: %s", r.name, line, problem))
+	all.Problems = append(all.Problems, fmt.Sprintf("%s:%d: %s", name, line, problem))
 }
 
 // stage writes the page and renews the run.
