@@ -42,7 +42,7 @@ const (
 	exitDifferent
 )
 
-// errViolations ends a verify or a sweep that found violations, which its report lists.
+// errViolations ends a command that found violations or differences, which it has printed.
 var errViolations = errors.New("violations found")
 
 // errDifferent ends a dry run with a difference, which it has printed.
@@ -65,7 +65,7 @@ type commands struct {
 	Migrate    migrateCmd        `cmd:"" help:"Change the schema only."`
 	Apply      applyCmd          `cmd:"" help:"Create or update what a file declares."`
 	Export     exportCmd         `cmd:"" help:"Write the stored settings as a file for apply, with references in place of secrets."`
-	Import     importCmd         `cmd:"" help:"Import orders from another system, all or nothing."`
+	Import     importCmd         `cmd:"" help:"Import orders from another system, or compare them."`
 	Token      tokenCmd          `cmd:"" help:"Manage API tokens of services."`
 	Operator   operatorCmd       `cmd:"" help:"Manage console users."`
 	Compensate compensateCmd     `cmd:"" help:"Compensations: stuck calls, writes and messages that must be repeated."`

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -160,13 +161,16 @@ func readDeclaration(path string, in io.Reader) (apply.File, error) {
 }
 
 type importCmd struct {
-	Orders struct {
-		File string `arg:"" help:"A file with one JSON object per line." type:"path"`
-	} `cmd:"" help:"Import open and recent orders."`
+	Orders   importOrdersCmd   `cmd:"" help:"Import open and recent orders."`
+	Outcomes importOutcomesCmd `cmd:"" help:"Compare the orders of another system with those here; nothing is stored. Exit 1 if one differs."`
 }
 
-func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
-	file, err := os.Open(i.Orders.File)
+type importOrdersCmd struct {
+	File string `arg:"" help:"A file with one JSON object per line." type:"path"`
+}
+
+func (i *importOrdersCmd) Run(ctx context.Context, g *globals, std streams) error {
+	file, err := os.Open(i.File)
 	if err != nil {
 		return fmt.Errorf("read the file to import: %w", err)
 	}
@@ -183,9 +187,52 @@ func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
 	n, err := importer.Import(ctx, importer.Env{
 		DB: d, Audit: audit.New(d, keys), CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, ClosingGrace: c.ClosingGrace,
 		Progress: func(p importer.Progress) { progress(std.err, "%s: %d lines", p.Step, p.Lines) },
-	}, i.Orders.File, file)
+	}, i.File, file)
 	if err == nil {
 		fmt.Fprintf(std.out, "%d orders imported\n", n)
+	}
+	return err
+}
+
+type importOutcomesCmd struct {
+	File string `arg:"" help:"A file as for orders; order_no, status and paid_amount are enough." type:"path"`
+	JSON bool   `help:"Write one JSON object per line: each difference, then the counts."`
+}
+
+func (i *importOutcomesCmd) Run(ctx context.Context, g *globals, std streams) error {
+	file, err := os.Open(i.File)
+	if err != nil {
+		return fmt.Errorf("read the file to compare: %w", err)
+	}
+	defer file.Close()
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	d, err := openReadOnly(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	lines := json.NewEncoder(std.out)
+	counts, err := importer.Compare(ctx, d, i.File, file, func(x importer.Difference) error {
+		if i.JSON {
+			return lines.Encode(x)
+		}
+		_, err := fmt.Fprintf(std.out, "%s: here %s, there %s\n", x.OrderNo, x.Here, x.There)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case i.JSON:
+		err = lines.Encode(counts)
+	default:
+		_, err = fmt.Fprintf(std.out, "%d the same, %d differ, %d only there, %d paid here only\n",
+			counts.Same, counts.Differ, counts.OnlyThere, counts.OnlyHere)
+	}
+	if err == nil && !counts.Agrees() {
+		return errViolations // they are printed
 	}
 	return err
 }

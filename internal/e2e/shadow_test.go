@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +36,7 @@ subscriptions:
 		if found, _ := w.command("doctor"); !strings.Contains(found, "shadow mode") {
 			t.Errorf("doctor says nothing of shadow mode:\n%s", found)
 		}
+		w.wantComparison(shadowed, open)
 		w.terminate()
 
 		w.more = live
@@ -69,5 +73,23 @@ func (w *world) wantRefusedInShadow(paid, open string) {
 	}
 	if a := w.order(open); a.json("status") != "pending" {
 		w.t.Errorf("refused, the order is %s", a.json("status"))
+	}
+}
+
+// wantComparison compares what became of the orders with what another system says.
+func (w *world) wantComparison(paid, open string) {
+	w.t.Helper()
+	there := filepath.Join(w.t.TempDir(), "there.jsonl")
+	for status, want := range map[string]string{
+		"pending": "2 the same, 0 differ, 0 only there, 0 paid here only",
+		"closed":  open + ": here pending, there closed\n1 the same, 1 differ, 0 only there, 0 paid here only",
+	} {
+		text := fmt.Sprintf("{\"order_no\":%q,\"status\":\"paid\",\"paid_amount\":1999}\n{\"order_no\":%q,\"status\":%q}\n", paid, open, status)
+		if err := os.WriteFile(there, []byte(text), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		if out, err := w.command("import", "outcomes", there); strings.TrimSpace(out) != want || (err == nil) != (status == "pending") {
+			w.t.Errorf("%v, %q, want %q", err, out, want)
+		}
 	}
 }
