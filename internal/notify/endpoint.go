@@ -19,9 +19,10 @@ import (
 )
 
 // settle writes what results change besides their deliveries: the health of endpoints, disabled
-// endpoints, and money shared by several deliveries.
-func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*outcome) error {
-	if rows := r.health.note(won, r.o.DB.Now()); len(rows) > 0 {
+// endpoints, and money shared by several deliveries. Call settled once that is committed.
+func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*outcome) (settled func(), err error) {
+	rows, settled := r.health.note(won, r.o.DB.Now())
+	if len(rows) > 0 {
 		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (recipient_id, endpoint) DO UPDATE").
 			Set("failures = CASE WHEN EXCLUDED.last_ok_at IS NULL THEN eh.failures + EXCLUDED.failures ELSE EXCLUDED.failures END").
 			Set("last_ok_at = coalesce(EXCLUDED.last_ok_at, eh.last_ok_at)").
@@ -34,9 +35,9 @@ func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*out
 	}
 	// Events are locked before endpoints, which w locks last.
 	if err := r.settleShared(ctx, tx, w, won); err != nil {
-		return err
+		return nil, err
 	}
-	return r.settleGone(ctx, tx, won)
+	return settled, r.settleGone(ctx, tx, won)
 }
 
 // settleGone does what a 410 asks for (Standard Webhooks): an endpoint is disabled, with an

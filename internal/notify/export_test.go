@@ -144,3 +144,15 @@ func ForgetWaits(d *Dispatcher) {
 
 // LastAdvance sets when the dispatcher's node last knew of an advance of claims_checked (Unix µs).
 func LastAdvance(d *Dispatcher, at int64) { d.lost.checkedAt = at }
+
+// HealthWrites is how many rows the success of an endpoint writes that has failed before: in a
+// transaction, in its repeat, and after its commit.
+func HealthWrites(now int64) (first, repeat, after int) {
+	won := []*outcome{{attempt: Attempt{Class: OK}, endpoint: "a"}}
+	h := &health{failing: map[endpointKey]condition{won[0].endpointKey(): {unhealthyAfter, 0}}, okAt: map[endpointKey]int64{}}
+	rows, _ := h.note(won, now)
+	again, noted := h.note(won, now)
+	noted()
+	last, _ := h.note(won, now+1)
+	return len(rows), len(again), len(last)
+}

@@ -141,8 +141,9 @@ type healthRow struct {
 }
 
 // note adds up results by endpoint and returns what to write: failures, the first success after
-// them, and occasionally the success of a healthy endpoint.
-func (h *health) note(won []*outcome, now int64) []healthRow {
+// them, and occasionally the success of a healthy endpoint. Call noted once it is committed: a
+// transaction that is repeated must write the same.
+func (h *health) note(won []*outcome, now int64) (written []healthRow, noted func()) {
 	rows := map[endpointKey]*healthRow{}
 	for _, o := range won {
 		if o.endpoint == "" || o.attempt.Class == Internal {
@@ -162,13 +163,22 @@ func (h *health) note(won []*outcome, now int64) []healthRow {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var written []healthRow
 	// The same order on all nodes, which prevents deadlocks.
 	for _, k := range slices.SortedFunc(maps.Keys(rows), compareEndpoints) {
-		r, before := rows[k], h.failing[k]
-		if r.LastFailedAt == nil && before.failures == 0 && now-h.okAt[k] < okEvery.Microseconds() {
-			continue
+		if r := rows[k]; r.LastFailedAt != nil || h.failing[k].failures > 0 || now-h.okAt[k] >= okEvery.Microseconds() {
+			written = append(written, *r)
 		}
+	}
+	return written, func() { h.learn(written, now) }
+}
+
+// learn adds what was written to this node's view.
+func (h *health) learn(written []healthRow, now int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range written {
+		k := endpointKey{recipient.Of(r.RecipientID, r.ToSubscriber), r.Endpoint}
+		before := h.failing[k]
 		if r.LastOKAt != nil {
 			before.failures, h.okAt[k] = 0, now
 		}
@@ -177,7 +187,5 @@ func (h *health) note(won []*outcome, now int64) []healthRow {
 		} else {
 			h.failing[k] = condition{before.failures, now + unhealthyFor.Microseconds()}
 		}
-		written = append(written, *r)
 	}
-	return written
 }

@@ -120,10 +120,10 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 	if err != nil {
 		return nil, err
 	}
-	w := tx.Writes()
+	w, settled := tx.Writes(), func() {}
 	if len(won) > 0 {
 		r.write(w, won, now)
-		if err := r.settle(ctx, tx, w, won); err != nil {
+		if settled, err = r.settle(ctx, tx, w, won); err != nil {
 			return nil, err
 		}
 		if err := r.openExhausted(ctx, tx, w, won); err != nil {
@@ -133,7 +133,7 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write attempts: %w", err)
 	}
-	return func() { r.applyBreakers(folded) }, nil
+	return func() { r.applyBreakers(folded); settled() }, nil
 }
 
 // plain reports whether nothing but the deliveries depends on a batch that has not been tried yet:
@@ -160,13 +160,14 @@ func (r *results) commitPlain(ctx context.Context, tx db.Tx, batch []*outcome, r
 		return nil, err
 	}
 	w = tx.Writes()
-	if err := r.settle(ctx, tx, w, batch); err != nil {
+	settled, err := r.settle(ctx, tx, w, batch)
+	if err != nil {
 		return nil, err
 	}
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write the health of an endpoint: %w", err)
 	}
-	return func() { r.applyBreakers(folded) }, nil
+	return func() { r.applyBreakers(folded); settled() }, nil
 }
 
 // write adds to the writes what is stored of results beside their deliveries.
