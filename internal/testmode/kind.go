@@ -87,12 +87,17 @@ func (p payments) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.
 func Declaration() []byte {
 	return written(map[string]any{"suppliers": []any{map[string]any{
 		"code": Code, "kind": sortedparams.Kind.Name, "name": "Sandbox", "ask_pending": false,
-		"config": map[string]any{
-			"format": "form", "algorithm": "hmac-sha256", keyField: rand.Text(), "sign_case": "lower",
-			"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
-			"currency_field": "currency", "status_field": "status", "paid_values": []string{paid}, "failed_values": []string{failed},
-		},
+		"config": config(rand.Text()),
 	}}})
+}
+
+// config is the supplier's config with a key.
+func config(key string) map[string]any {
+	return map[string]any{
+		"format": "form", "algorithm": "hmac-sha256", keyField: key, "sign_case": "lower",
+		"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
+		"currency_field": "currency", "status_field": "status", "paid_values": []string{"PAID"}, "failed_values": []string{"FAILED"},
+	}
 }
 
 func written(file map[string]any) []byte {

@@ -2,15 +2,9 @@ package testmode
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"log/slog"
-	"maps"
-	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -19,6 +13,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
 
 	"golang.org/x/time/rate"
 )
@@ -38,12 +33,6 @@ const (
 
 // Scenarios are all of them, in the order of the page.
 var Scenarios = []Scenario{Pays, OtherAmount, Late, Twice, LostAnswer, Fails}
-
-// The supplier's words for the results of a payment.
-const (
-	paid   = "PAID"
-	failed = "FAILED"
-)
 
 const (
 	// lateAfter is how long after the expiry a late payment is made: the order is closed by then.
@@ -128,32 +117,32 @@ func (s *Supplier) Play(ctx context.Context, o *order.Order, as Scenario) (Playe
 	if err != nil {
 		return Played{}, err
 	}
-	body := message(key, o, as)
+	req, err := message(key, o, as)
+	if err != nil {
+		return Played{}, err
+	}
 	if as == Late {
-		return s.later(o, body)
+		return s.later(o, req)
 	}
 	var p Played
-	p.Answers = append(p.Answers, s.send(ctx, body))
+	p.Answers = append(p.Answers, s.send(ctx, req))
 	switch as {
 	case Twice:
-		p.Answers = append(p.Answers, s.send(ctx, body))
+		p.Answers = append(p.Answers, s.send(ctx, req))
 	case LostAnswer:
 		p.Answers[0].Body, p.Answers[0].Lost = "", true
-		p.Answers = append(p.Answers, s.send(ctx, body))
+		p.Answers = append(p.Answers, s.send(ctx, req))
 	}
 	return p, nil
 }
 
-func (s *Supplier) send(ctx context.Context, body string) Answer {
-	got := s.o.Receive(ctx, Code, &supplier.Request{
-		Method: http.MethodPost, Path: "/callback/" + Code, Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
-		Body: []byte(body),
-	}, nil)
+func (s *Supplier) send(ctx context.Context, req *supplier.Request) Answer {
+	got := s.o.Receive(ctx, Code, req, nil)
 	return Answer{Status: got.Reply.Status, Body: string(got.Reply.Body), Outcome: got.Outcome}
 }
 
 // later sends a callback after the order has expired. It is lost if the process ends before.
-func (s *Supplier) later(o *order.Order, body string) (Played, error) {
+func (s *Supplier) later(o *order.Order, req *supplier.Request) (Played, error) {
 	wait := min(max(time.Duration(o.ExpiresAt-s.o.DB.Now())*time.Microsecond, 0)+lateAfter, lateMax)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,29 +160,28 @@ func (s *Supplier) later(o *order.Order, body string) (Played, error) {
 		s.sends.Add(1)
 		s.mu.Unlock()
 		defer s.sends.Done()
-		got := s.send(context.Background(), body) // the receiver bounds its own wait
+		got := s.send(context.Background(), req) // the receiver bounds its own wait
 		s.o.Log.Info("late payment of test mode", "order_no", o.OrderNo, "outcome", got.Outcome, "status", got.Status)
 	})
 	s.late[t] = true
 	return Played{At: s.o.DB.NowTime().Add(wait)}, nil
 }
 
-// message is the signed body of the callback.
-func message(key string, o *order.Order, as Scenario) string {
-	status, amount, trade := paid, o.Amount, "SB"+o.OrderNo
+// message is the signed callback, as its kind makes it.
+func message(key string, o *order.Order, as Scenario) (*supplier.Request, error) {
+	r := supplier.Report{OrderRef: o.OrderNo, TradeNo: "SB" + o.OrderNo, Amount: o.Amount, Currency: o.Currency, Status: supplier.Paid}
 	switch as {
 	case OtherAmount:
-		amount, trade = otherAmount(o.Amount), trade+"X"
+		r.Amount, r.TradeNo = otherAmount(o.Amount), r.TradeNo+"X"
 	case Fails:
-		status = failed
+		r.Status = supplier.Failed
 	}
-	fields := map[string]string{
-		"order_no": o.OrderNo, "trade_no": trade, "amount": strconv.FormatInt(amount, 10), "currency": o.Currency, "status": status,
+	req, err := sortedparams.Kind.Sign(written(config(key)), r)
+	if err != nil {
+		return nil, err
 	}
-	text := supplier.JoinPairs(fields, slices.Sorted(maps.Keys(fields)))
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(text))
-	return text + "&sign=" + hex.EncodeToString(mac.Sum(nil))
+	req.Path = "/callback/" + Code
+	return req, nil
 }
 
 // otherAmount is a wrong amount that is still one.

@@ -1,8 +1,8 @@
 package testmode
 
 import (
+	"bytes"
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"backstop/internal/merchant"
@@ -34,20 +34,17 @@ func adapterOf(t *testing.T) (adapter supplier.Adapter, key string) {
 	return adapter, config.Key
 }
 
-func parse(a supplier.Adapter, body string) (supplier.Callback, error) {
-	return a.Parse(&supplier.Request{
-		Method: "POST", Header: map[string][]string{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: []byte(body),
-	}, new(supplier.Trace))
-}
-
 func TestEachScenarioSaysWhatItIsCalled(t *testing.T) {
 	t.Parallel()
 	adapter, key := adapterOf(t)
 	o := &order.Order{OrderNo: "42", Amount: 1999, Currency: "USD"}
 	seen := map[string]Scenario{}
 	for _, s := range Scenarios {
-		body := message(key, o, s)
-		got, err := parse(adapter, body)
+		req, err := message(key, o, s)
+		if err != nil || req.Path != "/callback/sandbox" {
+			t.Fatalf("%s: %+v, %v", s, req, err)
+		}
+		got, err := adapter.Parse(req, new(supplier.Trace))
 		if err != nil || got.OrderRef != o.OrderNo || got.Currency != o.Currency {
 			t.Fatalf("%s: %+v, %v", s, got, err)
 		}
@@ -61,7 +58,8 @@ func TestEachScenarioSaysWhatItIsCalled(t *testing.T) {
 			t.Errorf("%s is the same event as %s", s, seen[got.EventKey])
 		}
 		seen[got.EventKey] = s
-		if _, err := parse(adapter, strings.Replace(body, "order_no=42", "order_no=43", 1)); err == nil {
+		req.Body = bytes.Replace(req.Body, []byte("order_no=42"), []byte("order_no=43"), 1)
+		if _, err := adapter.Parse(req, new(supplier.Trace)); err == nil {
 			t.Errorf("%s: a changed order is accepted", s)
 		}
 	}
