@@ -152,7 +152,7 @@ var (
 	tWindowHow     = text.Text{ZH: "秒，整分钟，最多 3600。", EN: "In seconds: whole minutes, at most 3600."}
 	tQuietHow      = text.Text{ZH: "秒。同一对象在这段时间内不重复告警。", EN: "In seconds. No repeat alert about the same subject within this time."}
 	tHoldHow       = text.Text{ZH: "秒。0 表示立即。", EN: "In seconds; 0 = immediately."}
-	tIncidentCount = text.Text{ZH: "无人认领的事件：%s%s 个", EN: "Incidents that nobody has acknowledged: %s%s"}
+	tIncidentCount = text.Text{ZH: "无人认领的事件：%s%s 个", EN: "Incidents not acknowledged: %s%s"}
 	tFiringCount   = text.Text{ZH: "正在告警：%s 条", EN: "Firing now: %s"}
 	tEnded         = text.Text{ZH: "结束", EN: "Ended"}
 	tAlertsNone    = text.Text{ZH: "没有告警", EN: "No alerts"}
@@ -167,7 +167,7 @@ var (
 	tMsgNoneHow = text.Text{ZH: "点“发送测试告警”检查目标是否可用。", EN: "Send a test alert to see whether the targets work."}
 	tNoTargets  = text.Text{
 		ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。",
-		EN: "No alert targets: set BACKSTOP_ALERT_URLS so that somebody receives alerts.",
+		EN: "No alert targets: set BACKSTOP_ALERT_URLS to receive alerts.",
 	}
 	tTargets      = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
 	tTestAlertHow = text.Text{ZH: "向每个目标发送一条测试消息，发送方式与真实告警相同。", EN: "Each target gets one message, sent in the same way as a real alert."}
