@@ -19,8 +19,10 @@ const (
 	PageSize = 256
 	// maxHeld bounds the jobs that are held until their moment.
 	maxHeld = 50_000
-	// maxAhead bounds the jobs that are claimed without a slot.
-	maxAhead = 1024
+	// maxAhead bounds the jobs that are claimed without a slot, and a fourth of it those of one
+	// lane. It should exceed what a node runs in aheadTime: the jobs beyond it are claimed from
+	// their rows, which costs most when there is most to do.
+	maxAhead = 4096
 	// aheadTime is how long a job that is claimed without a slot should wait for one at most.
 	aheadTime = time.Second
 )
@@ -184,7 +186,7 @@ func (s *Slots) mayClaimAhead(now int64, l *lane, g Gate) bool {
 	if !l.proven || l.slow || hangs(l.inFlight > 0, l.usedAt) || hangs(!s.quickFree(), s.endedAt) {
 		return false
 	}
-	return s.ahead < maxAhead && l.ahead < min(PageSize, s.limit(l, g)*int(aheadTime/max(l.took, time.Millisecond)))
+	return s.ahead < maxAhead && l.ahead < min(maxAhead/4, s.limit(l, g)*int(aheadTime/max(l.took, time.Millisecond)))
 }
 
 // Committed must be called once a job is claimed ahead. Next returns it as soon as there is a
