@@ -26,7 +26,7 @@ var layers = [][]string{
 	{
 		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/ledger/fact",
 		"internal/fund", "internal/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
-		"internal/evidence", "internal/exception", "internal/inbox", "internal/savedview", "internal/pause", "internal/operator", "internal/signin", "internal/passkey",
+		"internal/comparison", "internal/evidence", "internal/exception", "internal/inbox", "internal/savedview", "internal/pause", "internal/operator", "internal/signin", "internal/passkey",
 	},
 	{"internal/alert/*", "internal/approval", "internal/batch", "internal/suppliercall", "internal/settings", "internal/compensation"},
 	{"internal/notify"},

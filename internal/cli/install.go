@@ -18,6 +18,7 @@ import (
 	"backstop/internal/base/egress"
 	"backstop/internal/base/seal"
 	"backstop/internal/command/importer"
+	"backstop/internal/comparison"
 	"backstop/internal/settings"
 	"backstop/internal/settings/apply"
 )
@@ -162,7 +163,7 @@ func readDeclaration(path string, in io.Reader) (apply.File, error) {
 
 type importCmd struct {
 	Orders   importOrdersCmd   `cmd:"" help:"Import open and recent orders."`
-	Outcomes importOutcomesCmd `cmd:"" help:"Compare the orders of another system with those here; nothing is stored. Exit 1 if one differs."`
+	Outcomes importOutcomesCmd `cmd:"" help:"Compare the orders of another system with those here, for the console's page of comparisons. Exit 1 if one differs."`
 }
 
 type importOrdersCmd struct {
@@ -209,29 +210,36 @@ func (i *importOutcomesCmd) Run(ctx context.Context, g *globals, std streams) er
 	if err != nil {
 		return err
 	}
-	d, err := openReadOnly(ctx, c)
+	d, err := open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	lines := json.NewEncoder(std.out)
-	counts, err := importer.Compare(ctx, d, i.File, file, func(x importer.Difference) error {
+	var differences []comparison.Difference
+	counts, err := importer.Compare(ctx, d, i.File, file, func(x comparison.Difference) error {
+		if len(differences) < comparison.MaxRows {
+			differences = append(differences, x)
+		}
 		if i.JSON {
 			return lines.Encode(x)
 		}
 		_, err := fmt.Fprintf(std.out, "%s: here %s, there %s\n", x.OrderNo, x.Here, x.There)
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case i.JSON:
+	}
+	if _, err := comparison.Save(ctx, d, i.File, counts, differences); err != nil {
+		return err
+	}
+	if i.JSON {
 		err = lines.Encode(counts)
-	default:
+	} else {
 		_, err = fmt.Fprintf(std.out, "%d the same, %d differ, %d only there, %d paid here only\n",
 			counts.Same, counts.Differ, counts.OnlyThere, counts.OnlyHere)
 	}
-	if err == nil && !counts.Agrees() {
+	if err == nil && !counts.Agree() {
 		return errViolations // they are printed
 	}
 	return err

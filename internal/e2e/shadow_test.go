@@ -92,4 +92,10 @@ func (w *world) wantComparison(paid, open string) {
 			w.t.Errorf("%v, %q, want %q", err, out, want)
 		}
 	}
+	// The console shows both files, and the order that differed in one of them.
+	var files, rows int
+	if err := w.own().QueryRow("SELECT count(*), (SELECT count(*) FROM comparison_rows) FROM comparisons WHERE file = 'there.jsonl'").
+		Scan(&files, &rows); err != nil || files != 2 || rows != 1 {
+		w.t.Errorf("%d comparisons with %d rows are kept: %v", files, rows, err)
+	}
 }

@@ -7,10 +7,10 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
+	"backstop/internal/comparison"
 	"backstop/internal/order"
 	"backstop/internal/settings/apply"
 	"backstop/internal/supplier"
@@ -18,46 +18,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Outcome is what became of an order.
-type Outcome struct {
-	Status     string `json:"status" bun:"status"` // "" = there is no such order
-	PaidAmount int64  `json:"paid_amount" bun:"paid_amount"`
-	TradeNo    string `json:"supplier_trade_no" bun:"supplier_trade_no"`
-}
-
-// String describes the outcome.
-func (o Outcome) String() string {
-	switch {
-	case o.Status == "":
-		return "none"
-	case o.PaidAmount == 0:
-		return o.Status
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s %d %s", o.Status, o.PaidAmount, o.TradeNo))
-}
-
-// Difference is an order that became something else in the other system.
-type Difference struct {
-	OrderNo string  `json:"order_no"`
-	Here    Outcome `json:"here"`
-	There   Outcome `json:"there"`
-}
-
-// Comparison counts the orders of a comparison.
-type Comparison struct {
-	Same      int `json:"same"`
-	Differ    int `json:"differ"`
-	OnlyThere int `json:"only_there"`
-	OnlyHere  int `json:"only_here"` // paid, and created between the first and the last order of the file
-}
-
-// Agrees reports whether no order differs or is on one side only.
-func (c Comparison) Agrees() bool { return c.Differ+c.OnlyThere+c.OnlyHere == 0 }
-
 // Compare compares a file of JSON lines, as Import reads it, with the orders here: whether each is paid,
 // unpaid for good or open, and the amount and the supplier's number of what was paid. Nothing is
 // written. Each difference is passed on as it is found. The error of an invalid file is *apply.Invalid.
-func Compare(ctx context.Context, d *db.DB, name string, in io.Reader, differs func(Difference) error) (Comparison, error) {
+func Compare(ctx context.Context, d *db.DB, name string, in io.Reader, differs func(comparison.Difference) error) (comparison.Counts, error) {
 	c := &comparing{db: d, name: name, seen: map[string]bool{}, first: math.MaxInt64, differs: differs}
 	if err := eachLine(name, in, c.note, func(number int64, text []byte) error { return c.line(ctx, number, text) }); err != nil {
 		return c.counts, err
@@ -75,12 +39,12 @@ func Compare(ctx context.Context, d *db.DB, name string, in io.Reader, differs f
 type comparing struct {
 	db          *db.DB
 	name        string
-	differs     func(Difference) error
+	differs     func(comparison.Difference) error
 	problems    apply.Invalid
-	seen        map[string]bool // the order numbers of the file
-	there       []Difference    // the lines of a page, without what is here
-	first, last int64           // when the orders of the file were created here, Unix µs
-	counts      Comparison
+	seen        map[string]bool         // the order numbers of the file
+	there       []comparison.Difference // the lines of a page, without what is here
+	first, last int64                   // when the orders of the file were created here, Unix µs
+	counts      comparison.Counts
 }
 
 func (c *comparing) note(line int64, field, problem string) {
@@ -97,7 +61,7 @@ func (c *comparing) line(ctx context.Context, number int64, text []byte) error {
 		}
 		return nil
 	}
-	x := Difference{OrderNo: r.number("order_no", r.OrderNo, true), There: Outcome{Status: r.Status}}
+	x := comparison.Difference{OrderNo: r.number("order_no", r.OrderNo, true), There: comparison.Outcome{Status: r.Status}}
 	if !slices.Contains(order.Statuses, order.Status(r.Status)) {
 		c.note(number, "status", "use pending, paying, closing, paid, failed or closed")
 	}
@@ -131,7 +95,13 @@ func (c *comparing) line(ctx context.Context, number int64, text []byte) error {
 type outcomeRow struct {
 	OrderNo   string `bun:"order_no"`
 	CreatedAt int64  `bun:"created_at"`
-	Outcome
+	Status    string `bun:"status"`
+	Paid      int64  `bun:"paid_amount"`
+	TradeNo   string `bun:"supplier_trade_no"`
+}
+
+func (r *outcomeRow) outcome() comparison.Outcome {
+	return comparison.Outcome{Status: r.Status, PaidAmount: r.Paid, TradeNo: r.TradeNo}
 }
 
 const outcomeColumns = "SELECT order_no, created_at, status, paid_amount, supplier_trade_no FROM orders"
@@ -149,17 +119,17 @@ func (c *comparing) page(ctx context.Context) error {
 	if err := c.db.Read.NewRaw(outcomeColumns+" WHERE order_no IN (?)", bun.List(nos)).Scan(ctx, &rows); err != nil {
 		return fmt.Errorf("read the orders to compare: %w", err)
 	}
-	here := make(map[string]outcomeRow, len(rows))
+	here := make(map[string]comparison.Outcome, len(rows))
 	for _, r := range rows {
-		here[r.OrderNo] = r
+		here[r.OrderNo] = r.outcome()
 		c.first, c.last = min(c.first, r.CreatedAt), max(c.last, r.CreatedAt)
 	}
 	for _, x := range c.there {
-		x.Here = here[x.OrderNo].Outcome
+		x.Here = here[x.OrderNo]
 		switch {
 		case x.Here.Status == "":
 			c.counts.OnlyThere++
-		case x.Here.agrees(x.There):
+		case x.Here.Agrees(x.There):
 			c.counts.Same++
 			continue
 		default:
@@ -171,23 +141,6 @@ func (c *comparing) page(ctx context.Context) error {
 	}
 	c.there = c.there[:0]
 	return nil
-}
-
-// ended is whether an order is paid, unpaid for good, or open: the statuses of two systems change at
-// different moments.
-func (o Outcome) ended() string {
-	switch order.Status(o.Status) {
-	case order.Paid:
-		return "paid"
-	case order.Failed, order.Closed:
-		return "unpaid"
-	}
-	return "open"
-}
-
-func (o Outcome) agrees(there Outcome) bool {
-	return o.ended() == there.ended() &&
-		(o.ended() != "paid" || o.PaidAmount == there.PaidAmount && (there.TradeNo == "" || o.TradeNo == there.TradeNo))
 }
 
 // onlyHere finds what was paid here and is not in the file.
@@ -205,7 +158,7 @@ func (c *comparing) onlyHere(ctx context.Context) error {
 				continue
 			}
 			c.counts.OnlyHere++
-			if err := c.differs(Difference{OrderNo: r.OrderNo, Here: r.Outcome}); err != nil {
+			if err := c.differs(comparison.Difference{OrderNo: r.OrderNo, Here: r.outcome()}); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"backstop/internal/command/importer"
+	"backstop/internal/comparison"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/settings/apply"
 )
@@ -28,7 +29,7 @@ func TestOutcomesAreComparedByWhatBecameOfTheOrders(t *testing.T) {
 			`{"order_no":"A-3","status":"paid","paid_amount":2000,"supplier_trade_no":"T-3"}`,
 			entry("A-4", "paying", ""), entry("A-5", "failed", ""), entry("A-7", "paid", `"supplier_trade_no": "T-7"`),
 			`{"order_no":"A-9","status":"pending"}`,
-		), func(d importer.Difference) error {
+		), func(d comparison.Difference) error {
 			found = append(found, fmt.Sprintf("%s: %s, %s", d.OrderNo, d.Here, d.There))
 			return nil
 		})
@@ -36,8 +37,8 @@ func TestOutcomesAreComparedByWhatBecameOfTheOrders(t *testing.T) {
 			"A-2: paid 1999 T-2, paid 1999 T-other", "A-3: paid 1999 T-3, paid 2000 T-3", "A-7: closed, paid 1999 T-7",
 			"A-9: none, pending", "A-6: paid 1999 T-6, none",
 		}
-		counts := importer.Comparison{Same: 3, Differ: 3, OnlyThere: 1, OnlyHere: 1}
-		if err != nil || got != counts || got.Agrees() || !slices.Equal(found, want) {
+		counts := comparison.Counts{Same: 3, Differ: 3, OnlyThere: 1, OnlyHere: 1}
+		if err != nil || got != counts || got.Agree() || !slices.Equal(found, want) {
 			t.Errorf("%+v, %v\n%s", got, err, strings.Join(found, "\n"))
 		}
 		f.Want(t, 8, "SELECT count(*) FROM orders")
@@ -57,7 +58,7 @@ func TestAWrongLineOfOutcomesIsNamed(t *testing.T) {
 			`{"order_no":"A-1","status":"closed"}` + "\n" + `{"order_no":"A-1","status":"paid","paid_amount":1}`: "order_no: twice",
 			`{"order_no":"` + strings.Repeat("A", 70_000) + `","status":"closed"}`:                               "longer than 64 KiB",
 		} {
-			_, err := importer.Compare(t.Context(), f.DB, "there.jsonl", lines(text), func(d importer.Difference) error {
+			_, err := importer.Compare(t.Context(), f.DB, "there.jsonl", lines(text), func(d comparison.Difference) error {
 				t.Errorf("%.60s: %v is compared", text, d)
 				return nil
 			})

@@ -1,0 +1,2 @@
+DROP TABLE comparison_rows;
+DROP TABLE comparisons;
