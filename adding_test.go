@@ -76,7 +76,6 @@ var NightColumns = []ui.Column[sweep.Sweep]{
 		},
 		edits: []edit{
 			{"views/search/lists.go", "		{\"merchants\", partners.MerchantTexts},\n", "		{\"nights\", work.NightTexts},\n"},
-			{"web/console/routes.go", "	\"backstop/views/search\"\n", "	\"backstop/views/work\"\n"},
 			{
 				"web/console/routes.go", "		page(\"/sweeps\", access.ViewSweeps, s.sweepsPage, shown(\"moon\", text.Sweeps)),\n",
 				`		page("/nights", access.ViewSweeps, serve(s, listPage[sweep.Sweep]{

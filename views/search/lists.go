@@ -22,6 +22,7 @@ func TextsOf(list string) ui.ListTexts {
 		{"accounts", funds.AccountTexts},
 		{"alerts", work.AlertTexts},
 		{"batches", work.BatchTexts},
+		{"comparisons", work.ComparisonTexts},
 		{"merchants", partners.MerchantTexts},
 		{"reports", figures.ReportTexts},
 	} {

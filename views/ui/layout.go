@@ -28,7 +28,7 @@ var sections = []section{
 	{"store", text.Text{ZH: "商户", EN: "Merchants"}, []string{"/merchants"}},
 	{"credit-card", text.Text{ZH: "渠道", EN: "Suppliers"}, []string{"/suppliers"}},
 	{"users", text.Text{ZH: "人员与审计", EN: "People and audit"}, []string{"/operators", "/audit"}},
-	{"settings", text.Text{ZH: "系统", EN: "System"}, []string{"/settings", "/queues", "/compensations", "/sweeps", "/alerts", "/runbook"}},
+	{"settings", text.Text{ZH: "系统", EN: "System"}, []string{"/settings", "/queues", "/compensations", "/sweeps", "/comparisons", "/alerts", "/runbook"}},
 }
 
 // menuSection is a section with the pages of it that the person may open.

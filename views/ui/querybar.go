@@ -39,6 +39,11 @@ func (l List) example() string {
 	if !l.Spec.NoTimeFilter {
 		all = append(all, "from:14:05", "to:15:10")
 	}
+	for _, f := range l.Spec.Fields {
+		if len(all) == 0 && !f.Hidden && len(f.Values) > 0 {
+			all = append(all, f.Name+":"+f.Values[0])
+		}
+	}
 	return strings.Join(all, " ")
 }
 

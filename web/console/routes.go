@@ -36,6 +36,7 @@ import (
 	"backstop/views/orders"
 	"backstop/views/search"
 	"backstop/views/ui"
+	"backstop/views/work"
 	"backstop/web"
 	"backstop/web/console/live"
 
@@ -87,6 +88,10 @@ func (s *handlers) routes() []web.Route {
 	}
 	then := func(path, kind string, ref func(*fiber.Ctx) (act.Ref, error), then func(*fiber.Ctx, web.Acted) error) web.Route {
 		return s.onAct(web.ActRoute{Path: path, Kind: kind, Ref: ref, Then: then})
+	}
+	var compared web.Menu // only in shadow mode is there anything to compare
+	if s.Config.Shadow {
+		compared = shown("git-compare", work.ComparisonsTitle)
 	}
 	list := []web.Route{
 		{Method: http.MethodGet, Path: "/login", Audience: web.ForVisitor, Handler: s.loginPage},
@@ -173,6 +178,8 @@ func (s *handlers) routes() []web.Route {
 		page("/sweeps", access.ViewSweeps, s.sweepsPage, shown("moon", text.Sweeps)),
 		page("/sweeps/_runs", access.ViewSweeps, s.sweepRuns, web.Menu{}),
 		do("/sweeps/run", sweep.RunAct, nil, onPage("/sweeps")),
+		page("/comparisons", access.ViewCallbacks, serve(s, s.comparisons()), compared),
+		page("/comparisons/:comparison", access.ViewCallbacks, s.comparisonPage, web.Menu{}),
 		page("/batches", access.ViewCompensations, serve(s, s.batches()), shown("layers", text.Batches)),
 		post("/batches/plan/:list/:action", s.Acts.Kind(batch.StartAct).Permission, s.planBatch),
 		page("/batches/:batch", access.ViewCompensations, s.batchPage, web.Menu{}),
