@@ -35,3 +35,8 @@ func Operations(language string) []string {
 //
 //go:embed errors.md
 var Errors string
+
+// API is the page of the rules that hold for every call.
+//
+//go:embed api.md
+var API string

@@ -68,31 +68,3 @@ func TestTheRunbookIsWholeInBothLanguages(t *testing.T) {
 		t.Errorf("%d parts in English, %d in Chinese", len(en), len(zh))
 	}
 }
-
-func TestTheRunbookIsRenderedAsOtherPages(t *testing.T) {
-	t.Parallel()
-	got := renderMarkdown("# Title\n\n## One `two`\n\ntext **bold** [here](#one-two) [there](other.zh-CN.md#three) [`a` way](https://x.test) `<b>` <i>\n\n<script>x</script>\n\n" +
-		"| h | i |\n|---|---|\n| 1 | a \\| b |\n\n```sh\nx | y\n```\n")
-	const want = `<h2 id="one-two">One <code>two</code></h2>
-<p>text <b>bold</b> <a href="#one-two">here</a> <a href="#three">there</a> <code>a</code> way <code>&lt;b&gt;</code> <!-- raw HTML omitted --></p>
-<!-- raw HTML omitted -->
-<div class="table-wrap" tabindex="0" role="group" aria-labelledby="manual-title"><table>
-<thead>
-<tr>
-<th scope="col">h</th>
-<th scope="col">i</th>
-</tr>
-</thead>
-<tbody>
-<tr>
-<td class="wrap">1</td>
-<td class="wrap">a | b</td>
-</tr>
-</tbody>
-</table></div>
-<pre class="code wrap" tabindex="0">x | y</pre>
-`
-	if got != want {
-		t.Error(got)
-	}
-}

@@ -4,7 +4,9 @@ package reference
 import (
 	"strings"
 
+	"backstop/docs"
 	"backstop/internal/base/text"
+	"backstop/views/panel"
 	"backstop/views/ui"
 )
 
@@ -55,6 +57,9 @@ func anchor(name string) string { return "schema-" + name }
 // ErrorAnchor is where the code of an error is on the page.
 func ErrorAnchor(code string) string { return "error-" + strings.ReplaceAll(code, "_", "-") }
 
+// rules are the rules that hold for every call, as HTML.
+var rules = panel.Markdown(docs.API, "rules", func(string) bool { return false })
+
 var groups = map[string]text.Text{
 	"merchants":      {ZH: "商户接口", EN: "For merchants"},
 	"administration": {ZH: "管理与监控接口", EN: "Administration and monitoring"},
@@ -70,6 +75,7 @@ var keyNames = map[string]text.Text{
 var (
 	tTitle    = text.Text{ZH: "接口文档", EN: "API reference"}
 	tIntro    = text.Text{ZH: "请求与应答均为 JSON，密钥放在 Authorization: Bearer 中。说明取自程序读取请求所用的声明，原文为英文；供程序使用的同一份描述：", EN: "Requests and answers are JSON, the key goes into Authorization: Bearer. The same description for programs:"}
+	tRules    = text.Text{ZH: "通用规则", EN: "Rules of every call"}
 	tContents = text.Text{ZH: "目录", EN: "Contents"}
 	tKey      = text.Text{ZH: "密钥", EN: "Key"}
 	tNoKey    = text.Text{ZH: "无需密钥", EN: "No key"}
