@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +15,32 @@ import (
 
 	"backstop/internal/base/db/dbtest"
 )
+
+// benched runs a benchmark and returns its report.
+func benched(t *testing.T, args ...string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}, t.TempDir()
+	// It stops the server that it has started.
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 30*time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// ownPostgres is a PostgreSQL that bench may measure.
+func ownPostgres(t *testing.T) string {
+	t.Helper()
+	database := dbtest.PostgresURL(t)
+	if u, err := url.Parse(database); err != nil || u.Hostname() != "127.0.0.1" {
+		t.Skip("bench measures a PostgreSQL of this machine only")
+	}
+	return database
+}
 
 // TestIsolationIsMeasured runs the smallest isolation part there is, and looks at
 // what it claims to have measured, not at the figures. Only `make soak` runs it.
@@ -29,22 +57,9 @@ func TestIsolationIsMeasured(t *testing.T) {
 				"--for", "400ms",
 			}
 			if engine == "postgres" {
-				database := dbtest.PostgresURL(t)
-				if u, err := url.Parse(database); err != nil || u.Hostname() != "127.0.0.1" {
-					t.Skip("bench measures a PostgreSQL of this machine only")
-				}
-				args = append(args, "--postgres", database)
+				args = append(args, "--postgres", ownPostgres(t))
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, program, args...)
-			cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}, t.TempDir()
-			// It stops the server that it has started.
-			cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 30*time.Second
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			out := benched(t, args...)
 			type side struct {
 				Samples int
 				Server  float64 `json:"server_cores"`
@@ -87,18 +102,44 @@ func TestRatesAreMeasured(t *testing.T) {
 		t.Skip("a benchmark: make soak runs it")
 	}
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "bench", "rates", "--engine", "sqlite", "--rate", "20", "--for", "2s")
-	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}, t.TempDir()
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 30*time.Second
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out := benched(t, "bench", "rates", "--engine", "sqlite", "--rate", "20", "--for", "2s")
 	for _, want := range []string{"idle, server and Redis", "CPU per order, server, 20/s", "statements per order, 20/s", "merchant notified, 20/s, p99"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out)
 		}
 	}
+}
+
+// The run in docs/performance.md has the figures that a run has, with the same goals. Only `make soak`
+// runs it.
+func TestTheDocumentedRunIsOfThisProgram(t *testing.T) {
+	if !full() {
+		t.Skip("a benchmark: make soak runs it")
+	}
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, run, _ := strings.Cut(string(document), "\n## A run\n")
+	_, run, _ = strings.Cut(run, "\n```\n")
+	run, _, _ = strings.Cut(run, "\n```\n")
+	out := benched(t, "bench", "product", "--postgres", ownPostgres(t), "--orders", "400", "--for", "300ms")
+	_, made, _ := strings.Cut(string(out), "\n\n")
+	if documented, made := figureNames(run), figureNames(made); !slices.Equal(documented, made) {
+		t.Errorf("the documented run has\n%s\na run has\n%s", strings.Join(documented, "\n"), strings.Join(made, "\n"))
+	}
+}
+
+// figureNames are the names of the figures of a report, with which of them have a goal.
+func figureNames(report string) (names []string) {
+	for line := range strings.Lines(report) {
+		columns := regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(line), -1)
+		name := regexp.MustCompile(`of \d+ open`).ReplaceAllString(columns[0], "of open")
+		if strings.HasSuffix(columns[len(columns)-1], "met") || strings.HasSuffix(columns[len(columns)-1], "missed") {
+			name += ", with a goal"
+		}
+		names = append(names, name)
+	}
+	return names
 }
