@@ -5,21 +5,16 @@ package sandbox
 
 import (
 	"bytes"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
 )
 
 const (
@@ -56,11 +51,7 @@ func Declaration(apiKey string) []byte {
 	return written(map[string]any{
 		"suppliers": []any{map[string]any{
 			"code": Code, "kind": "sortedparams", "ask_pending": false,
-			"config": map[string]any{
-				"format": "form", "algorithm": "hmac-sha256", KeyField: rand.Text(), "sign_case": "lower",
-				"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
-				"currency": Currency, "status_field": "status", "paid_values": []string{"PAID"},
-			},
+			"config": config(rand.Text()),
 		}},
 		"merchants": []any{map[string]any{
 			"code": Code, "name": "Sandbox", "api_key": apiKey,
@@ -68,6 +59,14 @@ func Declaration(apiKey string) []byte {
 			"notify":         map[string]any{"urls": []string{NotifyURL}, "ack": "text", "ack_text": "success"},
 		}},
 	})
+}
+
+// config is that of the supplier.
+func config(key string) map[string]any {
+	return map[string]any{
+		"format": "form", "algorithm": "hmac-sha256", KeyField: key, "sign_case": "lower", "order_field": "order_no", "trade_field": "trade_no",
+		"amount_field": "amount", "amount_unit": "minor", "currency": Currency, "status_field": "status", "paid_values": []string{"PAID"},
+	}
 }
 
 // Rekeyed returns the apply file that gives the merchant a new key.
@@ -83,22 +82,16 @@ func written(file map[string]any) []byte {
 	return text
 }
 
-// Callback returns the body of the callback that reports an order as paid, signed with the
-// supplier's key.
-func Callback(key, orderNo string, amount int64) string {
-	fields := map[string]string{"order_no": orderNo, "trade_no": "SB" + orderNo, "amount": strconv.FormatInt(amount, 10), "status": "PAID"}
-	text := supplier.JoinPairs(fields, slices.Sorted(maps.Keys(fields)))
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(text))
-	return text + "&sign=" + hex.EncodeToString(mac.Sum(nil))
-}
-
-// Request returns the callback as the supplier would send it.
-func Request(body string) *supplier.Request {
-	return &supplier.Request{
-		Method: http.MethodPost, Path: "/callback/" + Code, Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
-		Body: []byte(body),
+// Callback returns the callback by which the supplier reports an order as paid, signed with its key.
+func Callback(key, orderNo string, amount int64) *supplier.Request {
+	req, err := sortedparams.Kind.Sign(written(config(key)), supplier.Report{
+		OrderRef: orderNo, TradeNo: "SB" + orderNo, Amount: amount, Currency: Currency, Status: supplier.Paid,
+	})
+	if err != nil {
+		panic("sandbox: " + err.Error()) // the config is ours
 	}
+	req.Path = "/callback/" + Code
+	return req
 }
 
 // maxBody bounds what the endpoint reads.

@@ -83,7 +83,7 @@ func TestAMerchantAndASupplierGoLiveInABrowser(t *testing.T) {
 	fine("golive-supplier")
 	k.step(t, onward(`main a[href="/suppliers/quick/playground"]`, "/suppliers/quick/playground"))
 	k.step(t, chromedp.SetValue(`[name="request"]`, "POST /callback/quick HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\n"+
-		sandbox.Callback(supplierKey, "20261130000000000001", 1999), chromedp.ByQuery),
+		string(sandbox.Callback(supplierKey, "20261130000000000001", 1999).Body), chromedp.ByQuery),
 		chromedp.Click(`form[action$="/playground"] button.primary`, chromedp.ByQuery), says("main", "What would happen"),
 		chromedp.Text("main", &page, chromedp.ByQuery))
 	for _, check := range []string{"signature", "HTTP 200"} {
@@ -100,7 +100,7 @@ func TestAMerchantAndASupplierGoLiveInABrowser(t *testing.T) {
 		t.Fatalf("create: %d %s", got.Status, got.Body)
 	}
 	no, _ := got.Object(t)["order_no"].(string)
-	paid := h.Call(t, http.MethodPost, "/callback/quick", sandbox.Callback(supplierKey, no, 1999), "Content-Type", "application/x-www-form-urlencoded")
+	paid := h.Call(t, http.MethodPost, "/callback/quick", string(sandbox.Callback(supplierKey, no, 1999).Body), "Content-Type", "application/x-www-form-urlencoded")
 	if paid.Status != http.StatusOK {
 		t.Fatalf("callback: %d %s", paid.Status, paid.Body)
 	}

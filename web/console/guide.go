@@ -13,6 +13,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/payment"
 	"backstop/internal/sandbox"
+	"backstop/internal/supplier"
 	"backstop/views/overview"
 	"backstop/views/ui"
 	"backstop/web"
@@ -23,7 +24,7 @@ import (
 // guideState is the first steps with the callback that is due.
 type guideState struct {
 	sandbox.State
-	callback string
+	callback *supplier.Request // nil = none is due
 }
 
 // readGuide reads how far the installation is, and signs the callback of an order that waits
@@ -50,8 +51,8 @@ func (s *handlers) guideOf(p *ui.Page, g guideState) overview.GuideData {
 		State: g.State, May: s.Policy.Allows(p.Roles, access.ProposeSettings), Production: s.Config.Environment == "production",
 		APIURL: s.Config.PublicURL, CallbackURL: s.Config.PublicURL + web.CallbackPath,
 	}
-	if d.May {
-		d.Callback = g.callback
+	if d.May && g.callback != nil {
+		d.Callback = string(g.callback.Body)
 	}
 	return d
 }
@@ -141,7 +142,7 @@ func (s *handlers) sendSandboxCallback(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if g.callback == "" {
+	if g.callback == nil {
 		return c.Redirect("/guide", http.StatusSeeOther) // another person or a curl was first
 	}
 	key, err := formKey(c)
@@ -151,9 +152,8 @@ func (s *handlers) sendSandboxCallback(c *fiber.Ctx) error {
 	if _, err := s.Run(c, web.ActRoute{Kind: sandbox.CallbackAct}, act.Call{Ref: act.Ref{ID: g.OrderNo}, Key: key}); err != nil {
 		return err
 	}
-	req := sandbox.Request(g.callback)
-	req.RemoteAddr = s.Client(c)
-	if got := s.Callbacks.Receive(c.UserContext(), sandbox.Code, req, nil); got.Err != nil {
+	g.callback.RemoteAddr = s.Client(c)
+	if got := s.Callbacks.Receive(c.UserContext(), sandbox.Code, g.callback, nil); got.Err != nil {
 		return got.Err
 	}
 	return c.Redirect(orderPath(g.OrderNo), http.StatusSeeOther)
