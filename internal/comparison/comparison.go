@@ -117,7 +117,7 @@ type Comparison struct {
 	MadeAt int64  `bun:"made_at"` // Unix µs
 	File   string `bun:"file"`    // its name, without its folder
 	Counts
-	Kept   int64 `bun:"kept"` // how many of the orders that differ have a row
+	Kept int64 `bun:"kept"` // how many of the orders that differ have a row
 }
 
 // Row is an order that differed, as it was when it was compared.
