@@ -57,9 +57,13 @@ func TestConfig(c config.Config) (config.Config, error) {
 	c.AlertURLs, c.ReportURLs, c.AdminPasswordFile = nil, nil, ""
 	c.Shadow = false
 	c.ClosingGrace = 0 // a payment after the expiry is late
-	c.Drain = 0        // it stops when the live application has drained
+	c.BreakerOpen = min(c.BreakerOpen, testBreaker)
+	c.Drain = 0 // it stops when the live application has drained
 	return c, nil
 }
+
+// testBreaker is how long a breaker stays open at most: who tries an integration makes mistakes, mends them and goes on.
+const testBreaker = 10 * time.Second
 
 // testRetry is the wait before test mode is started again after a failure.
 const testRetry = 30 * time.Second
