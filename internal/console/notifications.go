@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -26,7 +27,10 @@ var DeliveryList = list.New(list.Spec{
 	SumRows:    5000, // each may have to look up its order
 	CauseField: "cause",
 	Fields: []list.Field{
-		{Name: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
+		{Name: "no", Match: func(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
+			ids, err := subjectsOf(ctx, in.Read, no)
+			return list.Match{Where: "d.subject_id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, AnyAge: true}, err
+		}},
 		{Name: "status", Match: matchStatus, Values: DeliveryStates},
 		{Name: "type", Column: "event_type", Values: notify.Types},
 		{Name: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
@@ -94,7 +98,8 @@ const (
 	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, " + fundAmount + ", 0) END"
 	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, " + fundCurrency + ", '')"
 	deliveryColumns  = notify.ListColumns +
-		", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.recipient_id), '') AS merchant," +
+		", COALESCE(o.order_no, (SELECT r.order_no FROM refunds AS r WHERE r.id = d.subject_id), (SELECT dp.order_no FROM disputes AS dp WHERE dp.id = d.subject_id), '') AS order_no," +
+		" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.recipient_id), '') AS merchant," +
 		deliveryAmount + " AS money, " + deliveryCurrency + " AS money_currency"
 	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
 
@@ -233,11 +238,39 @@ func (b *Reader) Attempts(ctx context.Context, q list.Query, s list.Slice) (list
 	return page, nil
 }
 
-// deliveriesOf finds the newest deliveries of an order; an order has few.
-func deliveriesOf(ctx context.Context, q bun.IDB, orderNo string) ([]int64, error) {
-	var ids []int64
-	err := q.NewRaw("SELECT d.id FROM deliveries AS d WHERE d.subject_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?)"+
-		" ORDER BY d.id DESC LIMIT 1000", orderNo).Scan(ctx, &ids)
+// maxSubjects is of how many refunds, and of how many disputes of one order notifications are found.
+const maxSubjects = 200
+
+// subjectsOf finds what an order's notifications are about: the order, and its newest refunds and disputes.
+func subjectsOf(ctx context.Context, q bun.IDB, orderNo string) (ids []int64, err error) {
+	var order int64
+	err = q.NewRaw("SELECT o.id FROM orders AS o WHERE o.order_no = ?", orderNo).Scan(ctx, &order)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	for _, query := range []string{
+		"SELECT id FROM refunds WHERE order_id = ? AND order_id <> 0 ORDER BY id DESC LIMIT ?",
+		"SELECT id FROM disputes WHERE order_id = ? AND order_id <> 0 ORDER BY id DESC LIMIT ?",
+	} {
+		if err == nil {
+			var of []int64
+			err = q.NewRaw(query, order, maxSubjects).Scan(ctx, &of)
+			ids = append(ids, of...)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find what an order's notifications are about: %w", err)
+	}
+	return append(ids, order), nil
+}
+
+// deliveriesOf finds the newest deliveries about an order, its refunds and its disputes.
+func deliveriesOf(ctx context.Context, q bun.IDB, orderNo string) (ids []int64, err error) {
+	subjects, err := subjectsOf(ctx, q, orderNo)
+	if err != nil || len(subjects) == 0 {
+		return nil, err
+	}
+	err = q.NewRaw("SELECT d.id FROM deliveries AS d WHERE d.subject_id IN (?) ORDER BY d.id DESC LIMIT 1000", bun.List(subjects)).Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("find an order's deliveries: %w", err)
 	}

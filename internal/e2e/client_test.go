@@ -47,6 +47,10 @@ func TestAMerchantsSystemUsesTheClient(t *testing.T) {
 		if refund, err = c.Refund(t.Context(), refund.RefundNo); err != nil || refund.Status != "succeeded" {
 			t.Errorf("refund: %+v, %v", refund, err)
 		}
+		if a := w.request(http.MethodGet, "/api/v1/notifications?order_no="+order.OrderNo, apiKey, ""); a.json("items", "0", "type") != "refund.succeeded" ||
+			a.json("items", "0", "order_no") != order.OrderNo || a.json("items", "1", "type") != "order.paid" {
+			t.Errorf("the order's notifications: %d %s", a.status, a.body)
+		}
 		if all, err := c.Balances(t.Context()); err != nil || len(all) != 1 || all[0].Currency != "CNY" {
 			t.Errorf("balances: %+v, %v", all, err)
 		}

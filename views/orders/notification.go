@@ -2,6 +2,7 @@ package orders
 
 import (
 	"strconv"
+	"strings"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -50,7 +51,7 @@ func NotificationPage(p *ui.Page, n NotificationData) templ.Component {
 
 // resendPath returns where the form of a notification goes: one about an order leads back to that.
 func resendPath(n NotificationData) string {
-	if n.OrderNo != "" {
+	if strings.HasPrefix(n.EventType, "order.") {
 		return string(link.Order(n.OrderNo)) + "/resend"
 	}
 	return "/notifications/" + n.PublicID + "/resend"

@@ -64,7 +64,7 @@ func viewNotification(d console.Delivery) notificationView {
 
 // notificationsQuery filters the notifications of the calling merchant.
 type notificationsQuery struct {
-	OrderNo string `query:"order_no" filter:"no" doc:"The order's number."`
+	OrderNo string `query:"order_no" filter:"no" doc:"The order's number: its notifications, and those of its refunds and disputes."`
 	Status  string `query:"status" doc:"The notification's status; parked = it waits for the breaker."`
 	Type    string `query:"type" doc:"The type of its event."`
 	span
