@@ -26,6 +26,10 @@ func codesOf(t *testing.T, dir string, into map[string]string) {
 		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 			code, _ := strconv.Unquote(lit.Value)
 			into[code] = set.Position(at).String()
+			return
+		}
+		if of, ok := e.(*ast.Ident); ok {
+			t.Errorf("%s: the code of an error is in %s: write it out, so that it can be found", set.Position(at), of.Name)
 		}
 	}
 	for _, path := range files {

@@ -27,7 +27,7 @@ import (
 var (
 	// ErrConflict means that the merchant reused an out_trade_no with other content (contract
 	// §4: 409 idempotency_conflict).
-	ErrConflict = errors.New("out_trade_no was used for an order with other content")
+	ErrConflict = errors.New("out_trade_no was used for an order with other content: use a new one, or send what you sent the first time")
 	// ErrSupplier means that the supplier's secrets cannot be read on this node. The fault is
 	// ours, and the same request succeeds once it is fixed.
 	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")

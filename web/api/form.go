@@ -101,6 +101,8 @@ func (f *form) number(name string, required bool, minimum, maximum int64) int64 
 	var n int64
 	err := json.Unmarshal(raw, &n)
 	switch {
+	case err != nil && strings.Contains(string(raw), "."):
+		f.blame(name, "use a whole number, without a decimal point: amounts are in minor units, such as 1999 for 19.99")
 	case err != nil && strings.Trim(string(raw), "-0123456789") != "":
 		f.blame(name, "use a whole number, without quotes")
 	case err != nil, n < minimum, n > maximum: // err: more than 64 bits

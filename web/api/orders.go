@@ -78,7 +78,7 @@ func (s *handlers) payOrder(c *fiber.Ctx) error {
 	}
 	p, err := s.Payments.Pay(c.UserContext(), web.MerchantOf(c), no, *requestOf[payment.PayRequest](c))
 	if err != nil {
-		return notInState(err, "order_not_payable")
+		return notInState(err, errNotPayable)
 	}
 	view, err := s.viewOrder(c, p.Order)
 	if err != nil {
@@ -101,15 +101,22 @@ func (s *handlers) cancelOrder(c *fiber.Ctx) error {
 	}
 	o, err := s.Payments.Cancel(c.UserContext(), web.MerchantOf(c), no)
 	if err != nil {
-		return notInState(err, "order_not_cancellable")
+		return notInState(err, errNotCancellable)
 	}
 	return s.sendOrder(c, o)
 }
 
-// notInState sets the code of a conflict with the order's status.
-func notInState(err error, code string) error {
+// Conflicts with the order's status.
+var (
+	errNotPayable     = web.Error{Status: http.StatusConflict, Code: "order_not_payable"}
+	errNotCancellable = web.Error{Status: http.StatusConflict, Code: "order_not_cancellable"}
+)
+
+// notInState is the call's own error for a conflict with the order's status, which it names.
+func notInState(err error, own web.Error) error {
 	if errors.Is(err, payment.ErrState) {
-		return &web.Error{Status: http.StatusConflict, Code: code, Message: payment.ErrState.Error()}
+		own.Message = err.Error()
+		return &own
 	}
 	return err
 }
