@@ -199,7 +199,8 @@ func message(err error) string {
 	if errors.As(err, &file) {
 		return err.Error()
 	}
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
+	// The errors of the Go client, which trigger uses, begin with its name, which is the program's.
+	lines := strings.FieldsFunc(strings.TrimPrefix(err.Error(), "backstop: "), func(r rune) bool { return r == '\n' })
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(line)
 	}
