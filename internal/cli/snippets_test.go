@@ -22,34 +22,40 @@ import (
 )
 
 // runtimes run the functions of docs/merchants.md: each has the rest of a program, which prints
-// what the function returns. The program's arguments are the function's; the body is read from
-// standard input.
+// what the function returns. The program's arguments are the function's, "missing" being a header that
+// the request has not; the body is read from standard input.
 var runtimes = []struct {
 	language, program, file, around string
 	args                            []string
 }{
 	{"python", "python3", "check.py", `
 import sys
-print(str(genuine(*sys.argv[1:5], sys.stdin.buffer.read(), int(sys.argv[5]))).lower())
+a = [None if text == "missing" else text for text in sys.argv]
+print(str(genuine(*a[1:5], sys.stdin.buffer.read(), int(a[5]))).lower())
 `, []string{"check.py"}},
 	{"javascript", "node", "check.js", `
-const a = process.argv.slice(2);
+const a = process.argv.slice(2).map((text) => (text === "missing" ? undefined : text));
 console.log(genuine(a[0], a[1], a[2], a[3], require("node:fs").readFileSync(0), Number(a[4])));
 `, []string{"check.js"}},
 	{"java", "java", "Check.java", `
 class Check {
     public static void main(String[] a) throws Exception {
+        java.util.Arrays.asList(a).replaceAll(text -> text.equals("missing") ? null : text);
         System.out.println(Notifications.genuine(a[0], a[1], a[2], a[3], System.in.readAllBytes(), Long.parseLong(a[4])));
     }
 }
 `, []string{"Check.java"}},
 	{"php", "php", "check.php", `
-echo genuine($argv[1], $argv[2], $argv[3], $argv[4], file_get_contents('php://stdin'), (int) $argv[5]) ? "true\n" : "false\n";
+$a = array_map(fn($text) => $text === 'missing' ? null : $text, $argv);
+echo genuine($a[1], $a[2], $a[3], $a[4], file_get_contents('php://stdin'), (int) $a[5]) ? "true\n" : "false\n";
 `, []string{"check.php"}},
 	{"go", "go", "check_main.go", `
 func main() {
 	body, _ := io.ReadAll(os.Stdin)
 	now, _ := strconv.ParseInt(os.Args[5], 10, 64)
+	for i, text := range os.Args {
+		os.Args[i] = strings.TrimPrefix(text, "missing") // what Header.Get returns
+	}
 	fmt.Println(Genuine(os.Args[1], os.Args[2], os.Args[3], os.Args[4], body, now))
 }
 `, []string{"run", "check_main.go"}},
@@ -119,6 +125,9 @@ func TestTheFunctionsForMerchantsTellGenuineFromForged(t *testing.T) {
 		{"another time", id, strconv.FormatInt(now-1, 10), signature, body, now, false},
 		{"no number for a time", id, at + "x", signature, body, now, false},
 		{"no signature", id, at, "", body, now, false},
+		{"without an id", "missing", at, signature, body, now, false},
+		{"without a time", id, "missing", signature, body, now, false},
+		{"without a signature", id, at, "missing", body, now, false},
 		{"another version", id, at, "v2" + strings.TrimPrefix(signature, "v1"), body, now, false},
 	}
 	page := read(t, "docs/merchants.md")
