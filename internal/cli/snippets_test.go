@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"backstop/internal/base/egress"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/notify/webhook"
 )
@@ -154,6 +157,60 @@ func TestTheFunctionsForMerchantsTellGenuineFromForged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheHandlerForMerchantsAnswers runs the handler of the tutorial: it accepts what our own channel sends,
+// and refuses a request without the headers.
+func TestTheHandlerForMerchantsAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: other languages are not run")
+	}
+	page, folder := read(t, "docs/merchants.md"), t.TempDir()
+	handler := regexp.MustCompile(`(?s)<<'END'\n(.*?)\nEND\n`).FindStringSubmatch(page)
+	if handler == nil {
+		t.Fatal("docs/merchants.md has no handler")
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	_, port, _ := strings.Cut(address, ":")
+	for name, code := range map[string]string{
+		"verify.py": snippet(t, page, "python", ""), "handler.py": strings.Replace(handler[1], "3000", port, 1),
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const body = `{"id":"ntf_2ht0","type":"order.paid"}`
+	secret := []byte("0123456789abcdef0123456789abcdef")
+	cmd := exec.CommandContext(t.Context(), "python3", "handler.py")
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "SECRET=whsec_"+base64.StdEncoding.EncodeToString(secret))
+	if err := cmd.Start(); err != nil {
+		t.Skipf("python3 is not on this machine: %v", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	answer := func(h http.Header) (status int) {
+		waittest.Until(t, "the handler answers", func() bool {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address, strings.NewReader(body))
+			maps.Copy(req.Header, h)
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return false
+			}
+			status = res.StatusCode
+			return res.Body.Close() == nil
+		})
+		return status
+	}
+	if got := answer(sent(t, body, secret)); got != http.StatusNoContent {
+		t.Errorf("a genuine notification is answered %d", got)
+	}
+	if got := answer(http.Header{}); got != http.StatusBadRequest {
+		t.Errorf("a request without the headers is answered %d", got)
 	}
 }
 
