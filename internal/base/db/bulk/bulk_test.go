@@ -172,6 +172,47 @@ func TestListsAndRowsKeepTheirValues(t *testing.T) {
 	})
 }
 
+// note is a row whose bytes may be absent.
+type note struct {
+	bun.BaseModel `bun:"table:notes,alias:nt"`
+
+	ID   int64  `bun:"id,pk"`
+	Body []byte `bun:"body"`
+}
+
+// Bytes that are nil are NULL, and no empty value: an update that keeps what it has no value for keeps it.
+func TestBytesThatAreNilAreNull(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		if _, err := d.ExecContext(t.Context(), "CREATE TABLE notes (id BIGINT PRIMARY KEY, body BYTEA)"); err != nil {
+			t.Fatal(err)
+		}
+		for _, rows := range [][]note{{{ID: 1, Body: []byte("kept")}, {ID: 2, Body: []byte{}}, {ID: 3}}, {{ID: 4}}} { // many, and one
+			if err := write(t, d, func(w *db.Writes) { w.Insert(&rows, "") }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := []note{{ID: 1}, {ID: 3}}
+		const update = "UPDATE notes SET body = coalesce(_v.body, notes.body) FROM _v WHERE notes.id = _v.id"
+		if err := write(t, d, func(w *db.Writes) { w.GuardEach(&again, update) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			var ids []int64
+			return tx.Prepared(ctx, &ids, "WITH _v ? "+update+" RETURNING notes.id", bulk.Each(&again))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var got []note
+		if err := d.NewSelect().Model(&got).OrderExpr("id").Scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 4 || string(got[0].Body) != "kept" || got[1].Body == nil || got[2].Body != nil || got[3].Body != nil {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // What a transaction reads by pgx itself is what bun reads.
 func TestATransactionReadsRowsAsTheyWereWritten(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,7 @@ func (r *Rows) json() string {
 	for i := range rows {
 		rows[i] = r.row(i)
 		for j, v := range rows[i] {
-			if b, ok := v.([]byte); ok {
+			if b, ok := v.([]byte); ok && b != nil {
 				rows[i][j] = hex.EncodeToString(b)
 			}
 		}
