@@ -295,9 +295,15 @@ func (n *Notification) Mask() {
 	}
 }
 
-// Notification reads the notification with a public id: the merchant's or, because others may
-// subscribe to the event, that of the given delivery (0 = none given). Errors: act.ErrNotFound.
-func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*Notification, error) {
+// Which is one of the deliveries of a notification: others may subscribe to its event, and several
+// channels have the same one. The zero Which is the merchant's newest.
+type Which struct {
+	Delivery int64  // its id; 0 = any
+	Channel  string // "" = any
+}
+
+// Notification reads the notification with a public id. Errors: act.ErrNotFound.
+func (b *Reader) Notification(ctx context.Context, id string, which Which) (*Notification, error) {
 	event, err := notify.FindEvent(ctx, b.db.Read, id)
 	if errors.Is(err, notify.ErrNoDelivery) {
 		return nil, act.ErrNotFound
@@ -307,8 +313,11 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	}
 	var rows []Delivery
 	q := b.selectDeliveries(&rows).Where("d.event_id = ? AND d.subject_id = ?", event.ID, event.SubjectID)
-	if delivery != 0 {
-		q = q.Where("d.id = ?", delivery)
+	if which.Delivery != 0 {
+		q = q.Where("d.id = ?", which.Delivery)
+	}
+	if which.Channel != "" {
+		q = q.Where("d.channel = ?", which.Channel)
 	}
 	if err := q.OrderExpr("d.to_subscriber, d.id DESC").Limit(1).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read a notification: %w", err)

@@ -81,7 +81,7 @@ func saysOfParked(t *testing.T, b *Reader, orderNo, told string, plan PlanKind) 
 	if err != nil || len(sent.Rows) != 1 || sent.Rows[0].Parked != parked {
 		t.Errorf("the list of notifications: %+v, %v", sent.Rows, err)
 	}
-	n, err := b.Notification(t.Context(), sent.Rows[0].PublicID, 0)
+	n, err := b.Notification(t.Context(), sent.Rows[0].PublicID, Which{})
 	if err != nil || n.Parked != parked {
 		t.Errorf("the notification's page: %+v, %v", n, err)
 	}

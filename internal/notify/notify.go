@@ -135,6 +135,9 @@ const (
 	SMS       = "sms"
 )
 
+// ChannelNames are the names of all channels.
+var ChannelNames = []string{Webhook, Websocket, AMQP, Kafka, Email, SMS}
+
 // Ping is the type of event with which operators test an endpoint.
 const Ping = "ping"
 

@@ -22,7 +22,7 @@ func (s *handlers) notificationRoutes() []web.Route {
 	resend.Audience, resend.Person, resend.Permission = web.ForMerchant, false, ""
 	return []web.Route{
 		merchants(path, s.listNotifications, notificationsQuery{}, page[notificationView]{}),
-		merchants(path+"/:notification", s.getNotification, nil, oneNotificationView{}),
+		merchants(path+"/:notification", s.getNotification, oneNotificationQuery{}, oneNotificationView{}),
 		resend,
 	}
 }
@@ -79,10 +79,19 @@ func (s *handlers) listNotifications(c *fiber.Ctx) error {
 	return listed(s, c, console.DeliveryList, s.Console.Deliveries, viewNotification)
 }
 
-// ownDelivery finds the delivery to the calling merchant of the notification in the path. Errors:
-// notify.ErrNoDelivery.
-func (s *handlers) ownDelivery(c *fiber.Ctx) (*console.Notification, error) {
-	n, err := s.Console.Notification(c.UserContext(), c.Params("notification"), 0)
+// oneNotificationQuery says which delivery of a notification is meant.
+type oneNotificationQuery struct {
+	Channel string `query:"channel" doc:"Its channel, where it went by several: they have the same id. Without it, the newest."`
+}
+
+func (oneNotificationQuery) choices() map[string][]string {
+	return map[string][]string{"channel": notify.ChannelNames}
+}
+
+// ownDelivery finds the delivery to the calling merchant of the notification in the path; channel "" =
+// the newest. Errors: notify.ErrNoDelivery.
+func (s *handlers) ownDelivery(c *fiber.Ctx, channel string) (*console.Notification, error) {
+	n, err := s.Console.Notification(c.UserContext(), c.Params("notification"), console.Which{Channel: channel})
 	if err == nil && (n.ToSubscriber || n.RecipientID != web.MerchantOf(c).ID) {
 		err = notify.ErrNoDelivery
 	}
@@ -90,7 +99,11 @@ func (s *handlers) ownDelivery(c *fiber.Ctx) (*console.Notification, error) {
 }
 
 func (s *handlers) getNotification(c *fiber.Ctx) error {
-	n, err := s.ownDelivery(c)
+	return s.sendNotification(c, requestOf[oneNotificationQuery](c).Channel)
+}
+
+func (s *handlers) sendNotification(c *fiber.Ctx, channel string) error {
+	n, err := s.ownDelivery(c, channel)
 	if err != nil {
 		return err
 	}
@@ -127,7 +140,7 @@ type ownAttemptView struct {
 }
 
 func (s *handlers) ownNotification(c *fiber.Ctx) (act.Ref, error) {
-	n, err := s.ownDelivery(c)
+	n, err := s.ownDelivery(c, requestOf[ownReason](c).Channel)
 	if err != nil {
 		return act.Ref{}, err
 	}
@@ -137,8 +150,11 @@ func (s *handlers) ownNotification(c *fiber.Ctx) (act.Ref, error) {
 // ownReason is the body of an act of a merchant's system about what is its own.
 type ownReason struct {
 	mayBeEmpty
-	Reason string `json:"reason" max:"1000" doc:"Recorded in the audit, 8 characters at least; it may be left out."`
+	Reason  string `json:"reason" max:"1000" doc:"Recorded in the audit, 8 characters at least; it may be left out."`
+	Channel string `json:"channel" doc:"The channel, where the notification went by several; without it, the newest."`
 }
+
+func (ownReason) choices() map[string][]string { return oneNotificationQuery{}.choices() }
 
 func readOwnReason(c *fiber.Ctx, call *act.Call) error {
 	if call.Reason = requestOf[ownReason](c).Reason; call.Reason == "" {
@@ -149,5 +165,5 @@ func readOwnReason(c *fiber.Ctx, call *act.Call) error {
 
 func (s *handlers) showNotification(c *fiber.Ctx, _ web.Acted) error {
 	c.Status(http.StatusAccepted)
-	return s.getNotification(c)
+	return s.sendNotification(c, requestOf[ownReason](c).Channel)
 }

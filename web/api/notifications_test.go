@@ -52,14 +52,34 @@ func TestAMerchantReadsAndResendsItsNotifications(t *testing.T) {
 	if one["http_status"] != 502.0 || one["status"] != "exhausted" || one["body"] == "" || log["url"] != "https://m.example/hook" {
 		t.Errorf("%v", one)
 	}
+	// The same notification went by a connection, too: each is read, and sent again, by its channel.
+	if _, err := h.DB.NewRaw("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, created_at)"+
+		" SELECT ?, event_id, recipient_id, subject_id, event_type, 'websocket', '', 'exhausted', 1, created_at FROM deliveries WHERE recipient_id = 1",
+		h.DB.NewID()).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for query, channel := range map[string]string{"": "websocket", "?channel=webhook": "webhook", "?channel=websocket": "websocket"} {
+		if got := h.Api(t, webtest.KeyOfGalaxy, http.MethodGet, path+"/"+ids["MINE"]+query, "").Object(t); got["channel"] != channel {
+			t.Errorf("%q: %v", query, got)
+		}
+	}
+	for query, problem := range map[string]string{"?channel=kafka": "404 not_found", "?channel=pigeon": "422 invalid_field channel"} {
+		if got := h.Api(t, webtest.KeyOfGalaxy, http.MethodGet, path+"/"+ids["MINE"]+query, "").Problem(); got != problem {
+			t.Errorf("%s: %s, want %s", query, got, problem)
+		}
+	}
+	if got := h.Api(t, webtest.KeyOfGalaxy, http.MethodPost, path+"/"+ids["MINE"]+"/resend", `{"channel": "pigeon"}`); got.Problem() !=
+		"422 invalid_field channel" {
+		t.Errorf("resent by a pigeon: %d %s", got.Status, got.Body)
+	}
 	if got := h.Api(t, webtest.KeyOfGalaxy, http.MethodPost, path+"/"+ids["OTHERS"]+"/resend", ""); got.Problem() != "404 not_found" {
 		t.Errorf("the other merchant's: %d %s", got.Status, got.Body)
 	}
 	if got := h.Api(t, webtest.PayoutKeyOfGalaxy, http.MethodPost, path+"/"+ids["MINE"]+"/resend", ""); got.Status != http.StatusForbidden {
 		t.Errorf("with the payout key: %d", got.Status)
 	}
-	got := h.Api(t, webtest.KeyOfGalaxy, http.MethodPost, path+"/"+ids["MINE"]+"/resend", `{"reason": "we are back again"}`)
-	if got.Status != http.StatusAccepted || got.Object(t)["status"] != "retry_wait" {
+	got := h.Api(t, webtest.KeyOfGalaxy, http.MethodPost, path+"/"+ids["MINE"]+"/resend", `{"reason": "we are back again", "channel": "webhook"}`)
+	if got.Status != http.StatusAccepted || got.Object(t)["status"] != "retry_wait" || got.Object(t)["channel"] != "webhook" {
 		t.Errorf("resent: %d %s", got.Status, got.Body)
 	}
 	var actors []string

@@ -66,7 +66,9 @@ func readerOf(request any, limits map[string]int64) *reader {
 		p := &r.params[i]
 		p.Max = cmp.Or(limits[p.Name], p.Max)
 		if words[p.Name] != nil {
-			p.Choices = words[p.Name]
+			if p.Choices = words[p.Name]; !p.Query {
+				p.Kind = field.Choice
+			}
 		}
 		r.query, r.optional = p.Query, r.optional && !p.Required
 	}

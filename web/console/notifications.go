@@ -64,7 +64,7 @@ func (s *handlers) deliveryRef(c *fiber.Ctx) (act.Ref, error) {
 	if err != nil {
 		return act.Ref{}, notify.ErrNoDelivery
 	}
-	n, err := s.Console.Notification(c.UserContext(), c.Params("notification"), delivery)
+	n, err := s.Console.Notification(c.UserContext(), c.Params("notification"), console.Which{Delivery: delivery})
 	if err != nil {
 		return act.Ref{}, err
 	}
@@ -77,7 +77,7 @@ func (s *handlers) notification(c *fiber.Ctx) (n *console.Notification, page str
 	if err != nil {
 		return nil, "", notify.ErrNoDelivery
 	}
-	n, err = s.Console.Notification(c.UserContext(), c.Params("notification"), delivery)
+	n, err = s.Console.Notification(c.UserContext(), c.Params("notification"), console.Which{Delivery: delivery})
 	if err != nil {
 		return nil, "", err
 	}
