@@ -9,11 +9,12 @@ import (
 )
 
 // runbooks are the operations manual as HTML, by language; it is part of the program, so it is rendered once.
-var runbooks = map[string]string{"en": renderManual("en"), "zh": renderManual("zh")}
+var runbooks = map[string]panel.Document{"en": renderManual("en"), "zh": renderManual("zh")}
 
-func renderManual(language string) (html string) {
+func renderManual(language string) (html panel.Document) {
+	ours := func(page string) bool { return !strings.Contains(page, "/") } // the others are in other folders
 	for _, page := range docs.Operations(language) {
-		html += panel.Markdown(page, "manual-title", func(page string) bool { return !strings.Contains(page, "/") }) // the others are in other folders
+		html += panel.Markdown(page, "manual-title", ours)
 	}
 	return html
 }

@@ -77,7 +77,7 @@ func Runbook(p *ui.Page) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templ.Raw(runbooks[p.Language]).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = runbooks[p.Language].Show().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

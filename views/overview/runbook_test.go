@@ -12,7 +12,8 @@ import (
 // Links to chapters, from incidents and within the manual, lead somewhere.
 func TestEveryChapterOfTheRunbookExists(t *testing.T) {
 	t.Parallel()
-	for language, runbook := range runbooks {
+	for language, document := range runbooks {
+		runbook := string(document)
 		for _, rule := range alert.Names {
 			if chapter := adviceFor(rule).chapter; !strings.Contains(runbook, ` id="`+chapter+`"`) {
 				t.Errorf("%s, %s: there is no chapter %q", language, rule, chapter)
@@ -41,7 +42,7 @@ func TestTheRulesOfPrometheusLinkToTheRunbook(t *testing.T) {
 	for _, rule := range all {
 		name, _, _ := strings.Cut(rule, "\n")
 		link := regexp.MustCompile(`runbook_url: "\{\{ \$externalLabels\.backstop \}\}/runbook#([a-z-]+)"`).FindStringSubmatch(rule)
-		if link == nil || !strings.Contains(runbooks["en"], ` id="`+link[1]+`"`) || !strings.Contains(runbooks["zh"], ` id="`+link[1]+`"`) {
+		if link == nil || !strings.Contains(string(runbooks["en"]), ` id="`+link[1]+`"`) || !strings.Contains(string(runbooks["zh"]), ` id="`+link[1]+`"`) {
 			t.Errorf("%s: %q leads nowhere", name, link)
 		}
 	}
@@ -54,7 +55,7 @@ func TestTheRulesOfPrometheusLinkToTheRunbook(t *testing.T) {
 func TestTheRunbookIsWholeInBothLanguages(t *testing.T) {
 	t.Parallel()
 	parts := regexp.MustCompile(`<(?:h[2-6] id="[^"]*"|p|li|tr|pre)[ >]`)
-	en, zh := parts.FindAllString(runbooks["en"], -1), parts.FindAllString(runbooks["zh"], -1)
+	en, zh := parts.FindAllString(string(runbooks["en"]), -1), parts.FindAllString(string(runbooks["zh"]), -1)
 	chapter := ""
 	for i := range min(len(en), len(zh)) {
 		if en[i] != zh[i] {

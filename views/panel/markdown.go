@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/a-h/templ"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -23,10 +24,16 @@ var asPages = strings.NewReplacer(
 
 var codeBegins = regexp.MustCompile("<pre><code[^>]*>")
 
-// Markdown renders a document of docs as HTML, without its title and without HTML in it. Its tables
+// Document is a document of the program as HTML.
+type Document string
+
+// Show writes it into a page as it is: it holds no text from outside.
+func (d Document) Show() templ.Component { return templ.Raw(string(d)) }
+
+// Markdown renders a document of docs, without its title and without HTML in it. Its tables
 // are labelled by the element with the given id. Of its links those within it are kept, and those into
 // documents that are on the same page (own, by their names): the console has no others.
-func Markdown(source, label string, own func(document string) bool) string {
+func Markdown(source, label string, own func(document string) bool) Document {
 	_, source, _ = strings.Cut(source, "\n")
 	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(
 		parser.WithAutoHeadingID(), parser.WithHeadingAttribute(), parser.WithASTTransformers(util.Prioritized(ownLinks{own}, 0))))
@@ -36,7 +43,7 @@ func Markdown(source, label string, own func(document string) bool) string {
 	}
 	html := strings.ReplaceAll(asPages.Replace(b.String()), "<table>",
 		`<div class="table-wrap" tabindex="0" role="group" aria-labelledby="`+label+`"><table>`)
-	return codeBegins.ReplaceAllString(html, `<pre class="code wrap" tabindex="0">`)
+	return Document(codeBegins.ReplaceAllString(html, `<pre class="code wrap" tabindex="0">`))
 }
 
 // ownLinks makes links into documents of the same page links within it, and drops the others.

@@ -26,7 +26,7 @@ func TestADocumentIsRenderedAsOtherPages(t *testing.T) {
 </table></div>
 <pre class="code wrap" tabindex="0">x | y</pre>
 `
-	if got != want {
+	if string(got) != want {
 		t.Error(got)
 	}
 }

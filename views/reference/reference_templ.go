@@ -305,7 +305,7 @@ func Page(p *ui.Page, r Reference) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templ.Raw(rules).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = rules.Show().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
