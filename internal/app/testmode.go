@@ -62,7 +62,7 @@ func TestConfig(c config.Config) (config.Config, error) {
 	return c, nil
 }
 
-// testBreaker is how long a breaker stays open at most: who tries an integration makes mistakes, mends them and goes on.
+// testBreaker is how long a breaker stays open at most: an engineer who tries an integration fails often, and soon repairs it.
 const testBreaker = 10 * time.Second
 
 // testRetry is the wait before test mode is started again after a failure.
