@@ -238,7 +238,7 @@ func (b *Reader) Attempts(ctx context.Context, q list.Query, s list.Slice) (list
 	return page, nil
 }
 
-// maxSubjects is of how many refunds, and of how many disputes of one order notifications are found.
+// maxSubjects bounds the refunds, and the disputes, of one order whose notifications are found.
 const maxSubjects = 200
 
 // subjectsOf finds what an order's notifications are about: the order, and its newest refunds and disputes.
