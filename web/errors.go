@@ -206,6 +206,7 @@ var domainErrors = []struct {
 	{suppliercall.ErrShadow, http.StatusConflict, "shadow_mode", "", "影子模式：不向渠道发起支付、退款和出款"},
 	{notify.ErrShadow, http.StatusConflict, "shadow_mode", "", "影子模式：不发送任何通知"},
 	{suppliercall.ErrDown, http.StatusServiceUnavailable, "supplier_unreachable", "", ""},
+	{testmode.ErrLive, http.StatusNotFound, "not_found", "", ""},
 	{testmode.ErrScenario, http.StatusNotFound, "not_found", "", ""},
 	{testmode.ErrSupplier, http.StatusConflict, "wrong_state", "", "这笔订单的渠道不是 sandbox"},
 	{testmode.ErrAway, http.StatusServiceUnavailable, "unavailable", "", "测试模式没有运行"},

@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/callback"
+	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -34,6 +35,14 @@ const (
 // Scenarios are all of them, in the order of the page.
 var Scenarios = []Scenario{Pays, OtherAmount, Late, Twice, LostAnswer, Fails}
 
+// ScenarioNames are the names of all of them.
+func ScenarioNames() (all []string) {
+	for _, s := range Scenarios {
+		all = append(all, string(s))
+	}
+	return all
+}
+
 const (
 	// lateAfter is how long after the expiry a late payment is made: the order is closed by then.
 	lateAfter = 3 * time.Second
@@ -47,6 +56,7 @@ const (
 
 // Errors of Play.
 var (
+	ErrLive     = errors.New("payments are made in test mode only: use a key that begins with " + merchant.TestKeyPrefix)
 	ErrScenario = errors.New("there is no such scenario")
 	ErrOften    = errors.New("too many payments: slow down")
 	ErrSupplier = errors.New("the order has another supplier than " + Code)

@@ -200,7 +200,10 @@ func (d *description) operation(r web.Route, read *reader) object {
 	var parameters []object
 	for _, m := range pathParameter.FindAllStringSubmatch(r.Path, -1) {
 		parameters = append(parameters, object{
-			{"name", m[1]}, {"in", "path"}, {"required", true}, {"schema", object{{"type", "string"}}},
+			{"name", m[1]},
+			{"in", "path"},
+			{"required", true},
+			{"schema", object{{"type", "string"}}.with("enum", pathChoices[m[1]])},
 		})
 	}
 	o := object{{"operationId", operationID(r)}, {"summary", summary}, {"tags", []string{audience(r)}}}

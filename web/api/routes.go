@@ -64,6 +64,10 @@ func Routes(server *web.Server) []web.Route {
 				Method: http.MethodPost, Path: orders + "/:order_no/cancel", Audience: web.ForMerchant, Handler: s.cancelOrder,
 				Answer: orderView{},
 			},
+			{
+				Method: http.MethodPost, Path: "/api/v1/test/orders/:order_no/:scenario", Audience: web.ForMerchant, Handler: s.playPayment,
+				Answer: playedView{},
+			},
 			merchants("/api/v1/notify/ws", s.notifySocket, nil, nil),
 			reads("/api/v1/admin/callbacks", access.ViewCallbacks, s.listCallbacks, callbacksQuery{}, page[callbackView]{}),
 			reads(compensationPath, access.ViewCompensations, s.listCompensations, compensationsQuery{}, page[compensationView]{}),
@@ -114,7 +118,7 @@ func Routes(server *web.Server) []web.Route {
 			table[i].Handler = readers[i].before(r.Handler)
 		}
 	}
-	return slices.Concat(table, s.described(table, readers), s.testRoutes())
+	return append(table, s.described(table, readers)...)
 }
 
 // reads is a route of what services with the scope monitor, and operators, may read.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"backstop/internal/settings/apply"
+	"backstop/internal/testmode"
 	"backstop/web"
 )
 
@@ -23,6 +24,9 @@ func summaryOf(r web.Route) string {
 	}
 	return "Changes one object of `" + word + "` of the apply file at the version in If-Match. With ?dry_run=true it only says what would change."
 }
+
+// pathChoices are the values of parameters of paths that take a few only.
+var pathChoices = map[string][]string{"scenario": testmode.ScenarioNames()}
 
 // proposeSummary says what the route of proposals about a kind of object does.
 func proposeSummary(method, object string) string {
@@ -49,6 +53,7 @@ var summaries = map[string]string{
 	"POST /api/v1/admin/exceptions/:id/assign":                              "Assigns an exception to an operator.",
 	"POST /api/v1/admin/exceptions/:id/comment":                             "Adds a comment to an exception.",
 	"GET /api/v1/event-types":                                               "Returns every type of notification with the JSON Schema of its body and an example.",
+	"POST /api/v1/test/orders/:order_no/:scenario":                          "Makes a payment of an order by the supplier sandbox, in test mode. With a live key it is 404.",
 	"GET /api/v1/notifications":                                             "Lists the merchant's notifications, newest first.",
 	"GET /api/v1/notifications/:notification":                               "Returns one notification of the merchant.",
 	"POST /api/v1/notifications/:notification/resend":                       "Sends a notification of the merchant again, with the same id.",

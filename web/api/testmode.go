@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"time"
 
 	"backstop/internal/notify"
@@ -12,21 +11,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// testRoutes are the routes that only test mode has; docs/testmode.md describes them.
-func (s *handlers) testRoutes() []web.Route {
-	if s.Sandbox == nil {
-		return nil
-	}
-	return []web.Route{{
-		Method: http.MethodPost, Path: "/api/v1/test/orders/:order_no/:scenario", Audience: web.ForMerchant, Handler: s.playPayment,
-	}}
-}
-
 type playedView struct {
 	OrderNo   string         `json:"order_no"`
-	Status    string         `json:"status"` // of the order, afterwards
+	Status    string         `json:"status" doc:"of the order, afterwards"`
 	Callbacks []answeredView `json:"callbacks"`
-	LateAt    *string        `json:"late_at"` // when a late payment will be made
+	LateAt    *string        `json:"late_at" doc:"when a late payment will be made"`
 }
 
 type answeredView struct {
@@ -35,8 +24,11 @@ type answeredView struct {
 	Body    string `json:"body"`
 }
 
-// playPayment has the sandbox pay an order of the calling merchant.
+// playPayment has the sandbox pay an order of the calling merchant. Outside of test mode there is no sandbox.
 func (s *handlers) playPayment(c *fiber.Ctx) error {
+	if s.Sandbox == nil {
+		return testmode.ErrLive
+	}
 	no, err := web.OrderNo(c)
 	if err != nil {
 		return err
