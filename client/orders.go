@@ -93,6 +93,36 @@ func (c *Client) PayOrder(ctx context.Context, orderNo string, p Pay) (*Payment,
 	return answer[Payment](ctx, c.post, at("orders", orderNo, "pay"), p)
 }
 
+// Scenario is what becomes of a payment in test mode.
+type Scenario string
+
+// The scenarios that the supplier sandbox plays.
+const (
+	Pays        Scenario = "pays"
+	OtherAmount Scenario = "other_amount"
+	Late        Scenario = "late" // after the order has expired
+	Twice       Scenario = "twice"
+	LostAnswer  Scenario = "lost_answer"
+	Fails       Scenario = "fails"
+)
+
+// Played is what a scenario has done.
+type Played struct {
+	OrderNo   string `json:"order_no"`
+	Status    string `json:"status"` // of the order, afterwards
+	Callbacks []struct {
+		Status  int    `json:"status"` // of HTTP
+		Outcome string `json:"outcome"`
+		Body    string `json:"body"`
+	} `json:"callbacks"`
+	LateAt *time.Time `json:"late_at"` // when a late payment will be made
+}
+
+// PlayPayment has the supplier sandbox pay an order, with a key of test mode. A live key is refused with not_found.
+func (c *Client) PlayPayment(ctx context.Context, orderNo string, s Scenario) (*Played, error) {
+	return answer[Played](ctx, c.post, at("test/orders", orderNo)+"/"+url.PathEscape(string(s)), nil)
+}
+
 // Refund is a refund of a payment, in part or whole.
 type Refund struct {
 	RefundNo         string     `json:"refund_no"`
