@@ -5,11 +5,9 @@ package trigger
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +38,7 @@ type event struct {
 func events() []event {
 	return []event{
 		{"order.paid", (*run).pay},
-		{"order.failed", func(r *run, ctx context.Context) error { return r.play(ctx, testmode.Fails) }},
+		{"order.failed", func(r *run, ctx context.Context) error { return r.play(ctx, client.Fails) }},
 		{"order.closed", (*run).cancel},
 		{"refund.succeeded", func(r *run, ctx context.Context) error { return r.refund(ctx, "trigger") }},
 		{"refund.failed", func(r *run, ctx context.Context) error { return r.refund(ctx, testmode.FailingReason) }},
@@ -65,8 +63,6 @@ type run struct {
 const (
 	// maxTime bounds a run.
 	maxTime = 30 * time.Second
-	// maxAnswer bounds an answer in bytes.
-	maxAnswer = 1 << 20
 	// pollEvery is how often a refund is looked at until it has ended.
 	pollEvery = 200 * time.Millisecond
 )
@@ -92,37 +88,13 @@ func Run(ctx context.Context, o Options) error {
 	return all[i].do(r, ctx)
 }
 
-func (r *run) pay(ctx context.Context) error { return r.play(ctx, testmode.Pays) }
+func (r *run) pay(ctx context.Context) error { return r.play(ctx, client.Pays) }
 
 // play has the sandbox send the callbacks of a scenario.
-func (r *run) play(ctx context.Context, as testmode.Scenario) error {
-	path := strings.TrimSuffix(r.o.URL, "/") + "/api/v1/test/orders/" + r.order.OrderNo + "/" + string(as)
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, path, nil)
+func (r *run) play(ctx context.Context, as client.Scenario) error {
+	played, err := r.c.PlayPayment(ctx, r.order.OrderNo, as)
 	if err != nil {
-		return fmt.Errorf("have the order paid: %w", err)
-	}
-	q.Header.Set("Authorization", "Bearer "+r.o.Key)
-	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		return fmt.Errorf("have the order paid: %w", err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("have the order paid: %w", err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("have the order paid: the server answered %s: %s", answer.Status, text)
-	}
-	var played struct {
-		Status    string
-		Callbacks []struct {
-			Status int
-			Body   string
-		}
-	}
-	if err := json.Unmarshal(text, &played); err != nil {
-		return fmt.Errorf("have the order paid: %w", err)
+		return err
 	}
 	for _, c := range played.Callbacks {
 		fmt.Fprintf(r.o.Out, "callback of %s answered %d %s\n", testmode.Code, c.Status, c.Body)
