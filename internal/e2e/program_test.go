@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -113,6 +114,7 @@ var secret = []byte("0123456789abcdef0123456789abcdef")
 // one running server.
 type world struct {
 	t        *testing.T
+	program  string // of another release; empty = the one under test
 	folder   string
 	address  string
 	database string            // URL; empty = SQLite in the folder
@@ -132,6 +134,7 @@ type world struct {
 type options struct {
 	postgres, ownRedis bool
 	database           string   // URL of an empty one; empty = by postgres
+	before             string   // the program of another release, which makes the database; empty = the one under test
 	environ            []string // beside what every installation gets
 }
 
@@ -156,7 +159,7 @@ func newWorld(t *testing.T, o options) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = merchant.Close() })
-	w := &world{t: t, folder: t.TempDir(), merchant: merchant, more: o.environ}
+	w := &world{t: t, folder: t.TempDir(), program: o.before, merchant: merchant, more: o.environ}
 	t.Cleanup(w.checkNotifications)
 	w.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
 	if o.postgres {
@@ -166,6 +169,14 @@ func newWorld(t *testing.T, o options) *world {
 		w.redis = queuetest.Start(t)
 	}
 	switch {
+	case o.before != "":
+		if o.postgres {
+			w.database = dbtest.PostgresURL(t)
+		}
+		w.run("migrate", "up")
+		w.apply(w.config(""))
+		w.token = strings.TrimSpace(w.run("token", "add", "e2e", "--scope", "monitor,control,compensate"))
+		return w
 	case o.database != "":
 		w.database = o.database
 		w.run("migrate", "up")
@@ -270,6 +281,9 @@ func (w *world) environ(more ...string) []string {
 	return slices.Concat(env, w.more, more)
 }
 
+// binary is the file of the program that the world runs.
+func (w *world) binary() string { return cmp.Or(w.program, program) }
+
 // newKey makes a master key.
 func newKey() string {
 	key := make([]byte, 32)
@@ -281,7 +295,7 @@ func newKey() string {
 func (w *world) command(args ...string) (out string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, w.binary(), args...)
 	cmd.Env, cmd.Dir = w.environ(), w.folder
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -331,7 +345,7 @@ func (w *world) launch(point string) (s *server, greeting string) {
 	}
 	defer out.Close()
 	s = &server{
-		cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(),
+		cmd: exec.Command(w.binary(), append([]string{"serve"}, w.args...)...), log: log.Name(),
 		ended: make(chan struct{}),
 	}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
