@@ -270,6 +270,24 @@ func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 	}
 }
 
+// backstopctl gives a command what the unit gives the service.
+func TestThePackagesCommandRunsAsTheServiceDoes(t *testing.T) {
+	unit, command := read(t, "deploy/backstop.service"), read(t, "deploy/deb/backstopctl")
+	for setting, as := range map[string]string{
+		"LoadCredential": "-p LoadCredential=", "EnvironmentFile": "-p EnvironmentFile=", "UMask": "-p UMask=", "User": "--uid=",
+		"Environment": "-E ",
+	} {
+		m := regexp.MustCompile(`(?m)^` + setting + `=(.*)$`).FindStringSubmatch(unit)
+		if m == nil || !strings.Contains(command, as+m[1]+" ") {
+			t.Errorf("the unit has %q, and the command no %s", m, as)
+		}
+	}
+	if !strings.Contains(unit, "BACKSTOP_MASTER_KEY_FILE=%d/master.key") ||
+		!strings.Contains(command, `BACKSTOP_MASTER_KEY_FILE="$CREDENTIALS_DIRECTORY/master.key"`) {
+		t.Error("they have different keys")
+	}
+}
+
 // A stopped process still accepts connections: each load balancer's check waits a time between
 // what /readyz takes at most and 2 s.
 func TestDescribedChecksOfLoadBalancersHaveTimeouts(t *testing.T) {
