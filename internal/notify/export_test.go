@@ -35,6 +35,9 @@ func Left(d *Dispatcher) string {
 	return fmt.Sprintf("%+v, %d pending", s, pending)
 }
 
+// Reading reports whether a recipient's due rows are being read, or are about to be.
+func Reading(d *Dispatcher, recipient int64) bool { return d.slots.Lane(recipient).Reading }
+
 // InFlight is how many attempts run on this node.
 func (d *Dispatcher) InFlight() int {
 	s := d.slots.Stats()

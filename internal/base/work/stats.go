@@ -40,6 +40,8 @@ func (s *Slots) SlowLanes() []int64 {
 type LaneStats struct {
 	Slow  bool
 	Paced bool // it waits because of its rate
+	// Reading says that its due rows are being read, or are about to be.
+	Reading bool
 	// PerSecond is its rate on this node, and Burst how many jobs may begin at once after a
 	// pause; 0 = it has no rate.
 	PerSecond float64
@@ -51,7 +53,7 @@ func (s *Slots) Lane(id int64) (x LaneStats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.lanes[id]; l != nil {
-		x.Slow, x.Paced = l.slow, l.pausedTo != 0
+		x.Slow, x.Paced, x.Reading = l.slow, l.pausedTo != 0, l.reading || l.more
 		if l.limiter != nil {
 			x.PerSecond, x.Burst = float64(l.limiter.Limit()), l.limiter.Burst()
 		}
