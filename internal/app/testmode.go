@@ -143,7 +143,7 @@ func (t *testApp) Issue(ctx context.Context, code, name string) (testmode.Issued
 	if a == nil {
 		return testmode.Issued{}, testmode.ErrAway
 	}
-	return testmode.Issue(ctx, a.applies, code, name)
+	return testmode.Issue(ctx, a.applies, code, name, io.Discard)
 }
 
 // err returns why it does not run.

@@ -39,15 +39,15 @@ func (t *testmodeCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	given, err := testmode.Issue(ctx, env, t.Key.Merchant, name)
-	if err != nil {
+	given, err := testmode.Issue(ctx, env, t.Key.Merchant, name, std.err)
+	if given.APIKey == "" {
 		return err
 	}
 	fmt.Fprintf(std.out, "API key: %s\n", given.APIKey)
 	if given.SigningSecret != "" {
 		fmt.Fprintf(std.out, "signing secret: %s\n", given.SigningSecret)
 	}
-	return nil
+	return err
 }
 
 // merchantName returns the name of a live merchant.

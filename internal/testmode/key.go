@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -32,9 +33,12 @@ type Issued struct {
 // NewAPIKey returns a new API key of test mode.
 func NewAPIKey() string { return merchant.TestKeyPrefix + strings.ToLower(rand.Text()+rand.Text()) }
 
+// useTime is how long servers may take to accept a new key.
+const useTime = 5 * time.Second
+
 // Issue gives a live merchant a new key in the database of env, that of test mode, and declares its twin there if
-// there is none yet.
-func Issue(ctx context.Context, env apply.Env, code, name string) (Issued, error) {
+// there is none yet. It returns once the servers accept the key, and says to said how many do.
+func Issue(ctx context.Context, env apply.Env, code, name string, said io.Writer) (Issued, error) {
 	var made int
 	if err := env.DB.Read.NewRaw("SELECT count(*) FROM merchants WHERE code = ?", code).Scan(ctx, &made); err != nil {
 		return Issued{}, fmt.Errorf("look for the merchant in test mode: %w", err)
@@ -44,8 +48,11 @@ func Issue(ctx context.Context, env apply.Env, code, name string) (Issued, error
 		given.SigningSecret = apply.NewSigningSecret()
 	}
 	env.Out = io.Discard
-	err := apply.Apply(ctx, env, apply.File{Name: "testmode key", Text: twin(code, name, given)})
-	return given, err
+	file := apply.File{Name: "testmode key", Text: twin(code, name, given)}
+	if err := apply.Apply(ctx, env, file); err != nil {
+		return Issued{}, err
+	}
+	return given, apply.Await(ctx, env.DB, file, useTime, said, said)
 }
 
 // twin returns the apply file of a live merchant's twin. Without a signing secret, only its API key is replaced.
