@@ -38,27 +38,29 @@ document.addEventListener("change", e => {
 // The query bar proposes how its text can go on; the arrows choose, Enter or Tab takes.
 $$("input[data-propose]").forEach(input => {
   const box = $("#proposals"), options = () => $$("[role=option]", box);
+  const marked = () => options().find(o => o.getAttribute("aria-selected") === "true");
   let timer, asked = 0;
-  const close = () => {
-    box.hidden = true;
-    input.setAttribute("aria-expanded", "false");
-    input.removeAttribute("aria-activedescendant");
-  };
-  const look = async () => {
-    const mine = ++asked;
-    const got = await fetch(`${input.dataset.propose}?propose=1&q=${encodeURIComponent(input.value)}`, { headers: { "HX-Request": "true" } }).catch(() => null);
-    if (mine !== asked || !got?.ok || document.activeElement !== input) return;
-    box.innerHTML = await got.text();
-    if (!box.children.length) return close();
-    box.hidden = false;
-    input.setAttribute("aria-expanded", "true");
-    input.removeAttribute("aria-activedescendant");
-  };
   const mark = to => {
     for (const o of options()) o.setAttribute("aria-selected", o === to);
     if (!to) return input.removeAttribute("aria-activedescendant");
     input.setAttribute("aria-activedescendant", to.id);
     to.scrollIntoView({ block: "nearest" });
+  };
+  const close = () => {
+    mark(null);
+    box.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+  };
+  const look = async () => {
+    const mine = ++asked;
+    const got = await fetch(`${input.dataset.propose}?propose=1&q=${encodeURIComponent(input.value)}`, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (mine !== asked || !got?.ok || document.activeElement !== input) return;
+    const text = await got.text(), chosen = marked()?.dataset.text;
+    box.innerHTML = text;
+    if (!box.children.length) return close();
+    box.hidden = false;
+    input.setAttribute("aria-expanded", "true");
+    mark(options().find(o => o.dataset.text === chosen)); // the arrows may be faster than the answer
   };
   const take = option => {
     input.value = option.dataset.text;
@@ -79,7 +81,7 @@ $$("input[data-propose]").forEach(input => {
   });
   input.addEventListener("keydown", e => {
     if (box.hidden) return;
-    const all = options(), at = all.findIndex(o => o.getAttribute("aria-selected") === "true");
+    const all = options(), at = all.indexOf(marked());
     if (e.key === "ArrowDown" || e.key === "ArrowUp") {
       e.preventDefault();
       mark(all[(at + (e.key === "ArrowDown" ? 1 : at < 0 ? 0 : -1) + all.length) % all.length]);
