@@ -18,18 +18,34 @@ RUN go mod download
 COPY . .
 RUN ./.ci/build /backstop "-X main.version=${VERSION} -X main.commit=${COMMIT} -X main.date=${DATE}"
 
-FROM ${BASE_IMAGE}
-# redis-server is the embedded queue; ca-certificates is for https. /data-demo
-# is the data folder of serve --demo.
+# Of the distribution, what the program needs: redis-server for the embedded queue, with its libraries, and the
+# certificates of authorities for https.
+FROM ${BASE_IMAGE} AS system
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates redis-server \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log \
- && groupadd --gid 10001 backstop \
- && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin backstop \
- && install -d -m 0700 -o backstop -g backstop /data /data-demo
-COPY --from=build /backstop /usr/local/bin/backstop
+ && mkdir -p /image/etc /folders && install -d -m 1777 /image/tmp \
+ && cp -L --parents /usr/bin/redis-server $(ldd /usr/bin/redis-server | grep -o '/[^ ]*') /etc/ssl/certs/ca-certificates.crt /image/ \
+ && echo backstop:x:10001:10001::/data:/usr/sbin/nologin > /image/etc/passwd \
+ && echo backstop:x:10001: > /image/etc/group \
+ && install -d -m 0700 /folders/data /folders/data-demo
+
+# There is no shell and no package manager in the image. /data-demo is the data folder of serve --demo.
+FROM scratch
+ARG VERSION=dev
+ARG COMMIT
+ARG DATE
+LABEL org.opencontainers.image.title="Backstop" \
+      org.opencontainers.image.description="Payment callbacks and merchant notifications" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${COMMIT}" \
+      org.opencontainers.image.created="${DATE}"
+COPY --from=system /image/ /
+COPY --from=system --chown=10001:10001 /folders/ /
+COPY --from=build /backstop /usr/bin/backstop
 USER 10001:10001
-ENV BACKSTOP_LISTEN=0.0.0.0:8080 \
+ENV PATH=/usr/bin \
+    BACKSTOP_LISTEN=0.0.0.0:8080 \
     BACKSTOP_DATA=/data
 VOLUME /data
 WORKDIR /data
