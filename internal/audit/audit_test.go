@@ -19,7 +19,9 @@ func write(t *testing.T, d *db.DB, a Act) {
 
 func writeBy(t *testing.T, l *Log, a Act) {
 	t.Helper()
-	err := l.db.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return l.Write(ctx, tx, a) })
+	err := dbtest.Repeat(func() error {
+		return l.db.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return l.Write(ctx, tx, a) })
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
