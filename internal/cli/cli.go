@@ -21,6 +21,7 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/base/config"
 	"backstop/internal/base/logbuffer"
+	"backstop/internal/command/demo"
 	"backstop/internal/settings/apply"
 
 	"github.com/alecthomas/kong"
@@ -77,7 +78,7 @@ type commands struct {
 	Evidence   verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
 	Reseal     resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`
 	Settings   configCmd         `cmd:"" name:"config" help:"Print the effective configuration with the origin of each value."`
-	Demo       demoCmd           `cmd:"" help:"Simulate buyers, suppliers and merchants against a running server."`
+	Demo       demoCmd           `cmd:"" help:"Simulate buyers, suppliers and merchants against a running server, or, where none answers, beside one of its own, as serve --demo."`
 	Supplier   supplierCmd       `cmd:"" help:"Try the settings of a supplier, offline."`
 	Callback   callbackCmd       `cmd:"" help:"Send a callback that this program signs as a configured supplier, to a server on this machine; exit 1 if it is refused."`
 	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds with their real APIs; prints their declaration for apply."`
@@ -258,6 +259,8 @@ func progress(w io.Writer, format string, args ...any) {
 type serveCmd struct {
 	Roles string `help:"Any of web,worker,scheduler; all by default." placeholder:"LIST"`
 	Demo  bool   `help:"Add traffic from simulated suppliers, merchants and buyers, in a separate folder next to the data folder; notifications may reach this machine."`
+
+	traffic demo.Options // rate and seed of Demo
 }
 
 // A server on PostgreSQL has little live memory and much garbage: collecting half as often costs
@@ -340,7 +343,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	defer a.Close()
 	if s.Demo {
-		go runDemo(ctx, a, c, std)
+		go runDemo(ctx, a, c, std, s.traffic)
 	}
 	return a.Run(ctx)
 }

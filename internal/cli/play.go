@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"backstop/internal/app"
@@ -26,7 +28,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 type demoCmd struct {
 	URL  string        `help:"The server (default: the one of this configuration)." placeholder:"URL"`
 	Rate float64       `default:"5" help:"Orders per second, at most 100."`
-	For  time.Duration `default:"60s" help:"How long; 0 = until interrupted."`
+	For  time.Duration `default:"60s" help:"How long against a running server; 0 = until interrupted."`
 	Seed uint64        `help:"Repeat the demo with this seed."`
 }
 
@@ -41,6 +43,9 @@ func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	url, console := d.URL, ""
 	if url == "" {
+		if !answers(ctx, c.Listen) {
+			return (&serveCmd{Demo: true, traffic: demo.Options{Rate: d.Rate, Seed: d.Seed}}).Run(ctx, g, std)
+		}
 		url, console = "http://"+c.Listen, c.AdminURL
 	}
 	return demo.Run(ctx, demo.Options{
@@ -48,6 +53,19 @@ func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 		// This assumes that the server has the same configuration.
 		Callable: slices.ContainsFunc(c.SupplierAllowCIDRs, func(p netip.Prefix) bool { return p.Contains(loopback[0].Addr()) }),
 	})
+}
+
+// answers reports whether a server listens at an address.
+func answers(ctx context.Context, address string) bool {
+	dialer := net.Dialer{Timeout: time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return false
+	}
+	if err == nil {
+		_ = conn.Close()
+	}
+	return true // what is wrong with it is said when it is used
 }
 
 // demoFolder is the suffix of the demo's data folder.
@@ -67,17 +85,15 @@ func demoConfig(c *config.Config) error {
 	return nil
 }
 
-// runDemo runs the demo against the server of this process, until it stops.
-func runDemo(ctx context.Context, a *app.App, c config.Config, std streams) {
+// runDemo runs the demo against the server of this process, until it stops. o chooses rate and seed.
+func runDemo(ctx context.Context, a *app.App, c config.Config, std streams, o demo.Options) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-a.Ready():
 	}
-	err := demo.Run(ctx, demo.Options{
-		URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std),
-		History: demoHistory(c), Rate: 5, Callable: true,
-	})
+	o.URL, o.Console, o.Out, o.Apply, o.History, o.Callable = a.URL(), a.ConsoleURL(), std.out, applyDemo(c, std), demoHistory(c), true
+	err := demo.Run(ctx, o)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(std.err, "backstop: demo: %v\n", err)
 	}

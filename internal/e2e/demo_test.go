@@ -9,14 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestANewcomersFirstMinute starts serve --demo in an empty folder, as a newcomer
-// does: it serves, and of every supplier kind something is taken. In a full run it serves within ten
+// TestANewcomersFirstMinute starts the demo where no server runs, as a newcomer
+// does: it serves, prints an order that is worth a look, and of every supplier kind something is taken. In a full run it serves within ten
 // seconds, and what should go wrong is on the desk.
 func TestANewcomersFirstMinute(t *testing.T) {
 	t.Parallel()
@@ -27,7 +28,7 @@ func TestANewcomersFirstMinute(t *testing.T) {
 	}
 	defer out.Close()
 	w.folder = filepath.Join(t.TempDir(), "data") // nothing was applied there
-	cmd := exec.Command(program, "serve", "--demo")
+	cmd := exec.Command(program, "demo")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = w.environ(), t.TempDir(), out, out
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -90,6 +91,14 @@ func TestANewcomersFirstMinute(t *testing.T) {
 		}
 		return len(suppliers) >= 4 && (!full() || kinds["amount_mismatch"] && kinds["late_payment"])
 	})
+	var shown []string
+	w.within(50*time.Second, "an order that is worth a look is printed", func() bool {
+		shown = regexp.MustCompile(`an order with a story: http://` + regexp.QuoteMeta(w.address) + `/orders/(\d+)`).FindStringSubmatch(said())
+		return shown != nil
+	})
+	if a := w.request(http.MethodGet, "/api/v1/admin/callbacks?order_no="+shown[1], w.token, ""); !strings.Contains(a.body, `"outcome":"paid"`) {
+		t.Errorf("the callbacks of the order that is shown: %d %s", a.status, a.body)
+	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

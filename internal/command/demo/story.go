@@ -50,7 +50,7 @@ var endings = []struct {
 }
 
 // shownFirst is the number of orders with which a demo begins: the longest stories, one of each
-// drawing.
+// drawing. The next one is refunded, so that there is soon an order worth a look.
 const shownFirst = 3
 
 // story is one order from its creation to its end.
@@ -64,6 +64,7 @@ type story struct {
 	starts    bool          // the merchant starts the payment (pay)
 	hesitates time.Duration // wait before the buyer pays
 	forgery   int           // status of the answer to a forgery; 0 = none was sent
+	orderNo   string        // once it is created
 }
 
 // cast chooses the story of order n at random.
@@ -80,8 +81,11 @@ func (s *stage) cast(n int) *story {
 		}
 		roll -= e.share
 	}
-	if n <= shownFirst {
+	switch {
+	case n <= shownFirst:
 		one.ending = paidOut
+	case n == shownFirst+1:
+		one.ending = refunded
 	}
 	if (one.ending == lost || one.ending == refunded || one.ending == paidOut) && !s.o.Callable {
 		one.ending = paid
@@ -107,10 +111,16 @@ func (s *stage) cast(n int) *story {
 
 // play runs the story. Failures of the demo itself are printed.
 func (o *story) play(ctx context.Context) {
-	if err := o.act(ctx); err != nil && ctx.Err() == nil {
+	switch err := o.act(ctx); {
+	case err != nil && ctx.Err() == nil:
 		o.tally.trouble(o.ending, err)
+	case err == nil && slices.Contains(eventful, o.ending):
+		o.tally.show(o.o.Console + "/orders/" + o.orderNo)
 	}
 }
+
+// eventful are the endings after which an order's page has much to show.
+var eventful = []ending{refunded, disputed, late, lost, forged}
 
 func (o *story) act(ctx context.Context) error {
 	made := order{OrderNo: "ord_unknown_" + o.number()}
@@ -265,6 +275,7 @@ func (o *story) buy(ctx context.Context) (order, error) {
 	if err != nil {
 		return made, err
 	}
+	o.orderNo = made.OrderNo
 	o.tally.made(o.shop, made)
 	// Late and never must close when they expire: an order with a started payment would wait
 	// in closing.

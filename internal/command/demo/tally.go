@@ -25,6 +25,7 @@ type tally struct {
 	accepted  int            // forgeries accepted: must stay 0
 	troubles  int
 	found     int        // payments without a callback, found by queries
+	shown     bool       // the URL of an order with a story has been printed
 	latest    []followed // a ring buffer once it is full
 	next      int
 }
@@ -45,6 +46,16 @@ func (t *tally) log(format string, args ...any) {
 // print is log with the lock held. A closed output is ignored.
 func (t *tally) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}
+
+// show prints the URL of the first order that is worth a look.
+func (t *tally) show(url string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.shown {
+		t.shown = true
+		t.print("an order with a story: %s", url)
+	}
 }
 
 func (t *tally) made(m *shop, o order) {
