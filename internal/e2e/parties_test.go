@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +21,7 @@ import (
 
 	"backstop/internal/base/waittest"
 	"backstop/internal/notify/fakemerchant"
+	"backstop/web/api/apitest"
 )
 
 // client is used for suppliers, merchants and monitors.
@@ -73,7 +77,58 @@ func (w *world) do(method, path, key string, header http.Header, body string) (a
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, string(text), resp.Close}, err
+	a := answer{resp.StatusCode, resp.Header, string(text), resp.Close}
+	if err == nil {
+		w.isAsDescribed(method, path, body, a)
+	}
+	return a, err
+}
+
+// contract is the description of the API that the program under test serves, with how many answers of each kind
+// were held against it.
+var contract struct {
+	sync.Mutex
+	*apitest.Contract
+	held map[string]int
+}
+
+// heldEach bounds the answers of one kind that are held against the description: there are thousands.
+const heldEach = 20
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// isAsDescribed holds an answer of the API against /openapi.yaml.
+func (w *world) isAsDescribed(method, path, body string, a answer) {
+	if !strings.HasPrefix(path, "/api/") || w.program != "" || a.status == http.StatusBadGateway { // of a balancer
+		return
+	}
+	contract.Lock()
+	defer contract.Unlock()
+	if contract.Contract == nil {
+		resp, err := client.Get("http://" + w.address + "/openapi.yaml")
+		if err != nil {
+			return // it was killed meanwhile
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			return
+		}
+		if contract.Contract, err = apitest.Read(context.Background(), text); err != nil {
+			w.t.Error(err)
+			return
+		}
+		contract.held = map[string]int{}
+	}
+	kind := fmt.Sprint(method, " ", digits.ReplaceAllString(path, "0"), " ", a.status)
+	if contract.held[kind]++; contract.held[kind] > heldEach {
+		return
+	}
+	for _, problem := range contract.Contradictions(context.Background(), apitest.Exchange{
+		Method: method, Path: path, Body: body, Status: a.status, Header: a.header, Answer: a.body,
+	}) {
+		w.t.Errorf("%s %s: not as described: %v\n%s", method, path, problem, a.body)
+	}
 }
 
 // whileBusy posts again, as clients do, while the server says that it is too busy: on a slow

@@ -1,47 +1,34 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
-	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"backstop/web/api/apitest"
 	"backstop/web/webtest"
 )
 
 // contract is the served description, read once: each test serves the same routes.
 var contract struct {
 	sync.Once
-	doc    *openapi3.T
-	router routers.Router
-	err    error
+	*apitest.Contract
+	err error
 }
 
-func (h *harness) contract(t *testing.T) routers.Router {
+func (h *harness) contract(t *testing.T) *apitest.Contract {
 	t.Helper()
 	contract.Do(func() {
-		served := h.Call(t, http.MethodGet, openAPIPath, "")
-		if contract.doc, contract.err = openapi3.NewLoader().LoadFromData([]byte(served.Body)); contract.err != nil {
-			return
-		}
-		if contract.err = contract.doc.Validate(t.Context()); contract.err != nil {
-			return
-		}
-		contract.router, contract.err = gorillamux.NewRouter(contract.doc)
+		contract.Contract, contract.err = apitest.Read(t.Context(), []byte(h.Call(t, http.MethodGet, openAPIPath, "").Body))
 	})
 	if contract.err != nil {
 		t.Fatal(contract.err)
 	}
-	return contract.router
+	return contract.Contract
 }
 
 // Api calls a route with a key. Whatever the test is about, its answer must be as the description of
@@ -56,36 +43,11 @@ func (h *harness) Api(t *testing.T, key, method, path, body string) webtest.Answ
 }
 
 // contradictions are where an answer, or a request that was accepted, is not as described.
-func (h *harness) contradictions(t *testing.T, method, path, body string, answer webtest.Answer) (all []error) {
+func (h *harness) contradictions(t *testing.T, method, path, body string, answer webtest.Answer) []error {
 	t.Helper()
-	router := h.contract(t)
-	at, err := url.Parse(path)
-	if err != nil {
-		return nil // a test of bad paths
-	}
-	r := &http.Request{Method: method, URL: at, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}
-	r = r.WithContext(t.Context())
-	route, params, err := router.FindRoute(r)
-	if err != nil {
-		return nil // not JSON, or no route at all
-	}
-	in := &openapi3filter.RequestValidationInput{
-		Request: r, PathParams: params, Route: route,
-		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
-	}
-	if body != "" && answer.Status < http.StatusBadRequest {
-		if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil {
-			all = append(all, err)
-		}
-	}
-	out := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: in, Status: answer.Status, Header: answer.Header, Options: in.Options,
-		Body: io.NopCloser(bytes.NewReader([]byte(answer.Body))),
-	}
-	if err := openapi3filter.ValidateResponse(t.Context(), out); err != nil {
-		all = append(all, err)
-	}
-	return all
+	return h.contract(t).Contradictions(t.Context(), apitest.Exchange{
+		Method: method, Path: path, Body: body, Status: answer.Status, Header: answer.Header, Answer: answer.Body,
+	})
 }
 
 func TestTheDescriptionOfTheAPIIsTrue(t *testing.T) {
@@ -142,7 +104,7 @@ func TestTheExamplesOfMerchantsRequestsAreTaken(t *testing.T) {
 	order := h.Api(t, webtest.KeyOfGalaxy, http.MethodPost, "/api/v1/orders",
 		`{"out_trade_no": "A-1", "amount": 100, "currency": "CNY", "supplier": "wx", "subject": "tea"}`).Object(t)["order_no"].(string)
 	sent := 0
-	for path, item := range contract.doc.Paths.Map() {
+	for path, item := range contract.Doc.Paths.Map() {
 		for method, o := range item.Operations() {
 			if o.Tags[0] != "merchants" || o.RequestBody == nil {
 				continue

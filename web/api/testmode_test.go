@@ -37,7 +37,7 @@ func TestPaymentsOfTestModeAreDescribedAndNotLive(t *testing.T) {
 			t.Errorf("%s: an empty answer is as described", what)
 		}
 	}
-	scenario := contract.doc.Paths.Find("/api/v1/test/orders/{order_no}/{scenario}").Post.Parameters.GetByInAndName("path", "scenario")
+	scenario := contract.Doc.Paths.Find("/api/v1/test/orders/{order_no}/{scenario}").Post.Parameters.GetByInAndName("path", "scenario")
 	var described []string
 	for _, value := range scenario.Schema.Value.Enum {
 		described = append(described, value.(string))
