@@ -18,13 +18,16 @@ RUN go mod download
 COPY . .
 RUN ./.ci/build /backstop "-X main.version=${VERSION} -X main.commit=${COMMIT} -X main.date=${DATE}"
 
-# Of the distribution, what the program needs: redis-server for the embedded queue, with its libraries, and the
-# certificates of authorities for https.
+# Of the distribution, what the program needs: redis-server for the embedded queue, with its libraries and their
+# licences, and the certificates of authorities for https.
 FROM ${BASE_IMAGE} AS system
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates redis-server \
  && mkdir -p /image/etc /folders && install -d -m 1777 /image/tmp \
- && cp -L --parents /usr/bin/redis-server $(ldd /usr/bin/redis-server | grep -o '/[^ ]*') /etc/ssl/certs/ca-certificates.crt /image/ \
+ && files="/usr/bin/redis-server $(ldd /usr/bin/redis-server | grep -o '/[^ ]*')" \
+ && owners="$(for file in $files; do dpkg -S "*/${file##*/}" | cut -d: -f1; done | sort -u)" \
+ && licences="$(for owner in $owners gcc-*-base; do ls /usr/share/doc/$owner/copyright; done)" \
+ && cp -L --parents $files $licences /etc/ssl/certs/ca-certificates.crt /image/ \
  && echo backstop:x:10001:10001::/data:/usr/sbin/nologin > /image/etc/passwd \
  && echo backstop:x:10001: > /image/etc/group \
  && install -d -m 0700 /folders/data /folders/data-demo
@@ -43,6 +46,7 @@ LABEL org.opencontainers.image.title="Backstop" \
 COPY --from=system /image/ /
 COPY --from=system --chown=10001:10001 /folders/ /
 COPY --from=build /backstop /usr/bin/backstop
+COPY --from=build /src/LICENSE /usr/share/doc/backstop/copyright
 USER 10001:10001
 ENV PATH=/usr/bin \
     BACKSTOP_LISTEN=0.0.0.0:8080 \
