@@ -23,7 +23,7 @@ const (
 	MaxMany = 200
 	// typedFrom: with more proposals, the sum of each currency is typed as it is shown.
 	typedFrom = 20
-	// conflictTries is how often one of many is tried that loses against other transactions.
+	// conflictTries bounds the tries of one of many that conflicts with other transactions: no caller repeats it alone.
 	conflictTries = 5
 	// ManyAct is what the audit calls the approval of several proposals by one form. Each has a row of
 	// its own as well.
@@ -173,7 +173,7 @@ func (d *Desk) approveOne(ctx context.Context, m Many, a *Approval) Obstacle {
 		return o
 	}
 	now, err := d.Approve(ctx, Verdict{ID: a.ID, Hash: m.Hashes[a.ID], Reason: m.Reason, By: m.By})
-	for try := 1; try < conflictTries && db.IsConflict(err); try++ { // nothing was done, and nobody else would repeat it
+	for try := 1; try < conflictTries && db.IsConflict(err); try++ { // nothing was done
 		now, err = d.Approve(ctx, Verdict{ID: a.ID, Hash: m.Hashes[a.ID], Reason: m.Reason, By: m.By})
 	}
 	if err == nil && now.State == Failed {
