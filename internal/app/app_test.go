@@ -296,7 +296,7 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 15*time.Second { // it took more than 25 s, one worker after the other
+	if took := time.Since(start); took > 15*time.Second { // workers that stop one after the other take more than 25 s
 		t.Errorf("the stop took %s", took)
 	}
 }
