@@ -165,3 +165,8 @@ var (
 		EN: "The columns are kept in the address, saved with a view, and preselected for an export.",
 	}
 )
+
+var densities = []struct {
+	value string
+	label text.Text
+}{{Comfortable, ComfortableRows}, {Compact, CompactRows}}

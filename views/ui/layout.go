@@ -108,6 +108,51 @@ var (
 	}
 )
 
+// shortcuts are the keys of the console: in one place a press after the other, or · in place of it.
+var shortcuts = []struct {
+	does text.Text
+	keys string
+}{
+	{text.Search, "/"},
+	{tPalette, "Ctrl K · ⌘ K"},
+	{tQuery, "f"},
+	{tKeyRows, "k j"},
+	{tKeyOpen, "x Enter c"},
+	{tKeyGo, "g d · o · c · n · e"},
+	{tKeyPages, "[ ]"},
+	{tKeyPause, "p"},
+}
+
+// otherTheme is what the button of the theme changes to, by whether the theme is dark.
+var otherTheme = map[bool]struct {
+	value, icon string
+	label       text.Text
+}{
+	true:  {"light", "sun", text.Light},
+	false: {"dark", "moon", text.Dark},
+}
+
+// searched reports whether the page can be left by the search of all pages and objects.
+func (p *Page) searched() bool { return len(p.Menu) > 0 && !p.Limited }
+
+// scripts are the files that the page needs, in the order in which they run.
+func (p *Page) scripts() (all []string) {
+	if p.Live || p.Parts {
+		all = append(all, "vendor/htmx.min.js")
+	}
+	if p.Live {
+		all = append(all, "vendor/idiomorph-ext.min.js")
+	}
+	all = append(all, "console.js")
+	if p.searched() {
+		all = append(all, "palette.js")
+	}
+	if p.Live {
+		all = append(all, "live.js")
+	}
+	return all
+}
+
 // DatabaseState is whether the database takes writes, and why not.
 type DatabaseState string
 
