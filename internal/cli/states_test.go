@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,7 +44,7 @@ type stored struct {
 }
 
 func table[S ~string](t moves.Table[S], reserved ...string) stored {
-	return stored{column: t.Column, page: t.Page(), words: t.Words(), reserved: reserved}
+	return stored{column: t.Column, page: page(t), words: t.Words(), reserved: reserved}
 }
 
 // tables returns all tables of moves, in the order of docs/states.md.
@@ -59,7 +60,7 @@ func tables() []stored {
 	sweeps := table(sweep.Moves)
 	sweeps.indexes = map[string]string{"sweeps_running": sweep.Moves.In("state", sweep.Moves.Open()...)}
 	payouts := table(payout.Moves)
-	payouts.page += "\n" + payout.CellsPage()
+	payouts.page += "\n" + cellsPage()
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),
 		table(exception.Moves), table(batch.Moves), table(batch.RowMoves),
@@ -162,4 +163,65 @@ func TestNoQuerySpellsAListOfStatuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// page is a table of moves as a section of docs/states.md.
+func page[S ~string](t moves.Table[S]) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n`%s`. %s\n\n```mermaid\nstateDiagram-v2\n", t.Noun, t.Column, t.About)
+	for _, s := range t.Initial() {
+		fmt.Fprintf(&b, "    [*] --> %s\n", s)
+	}
+	for _, r := range t.Rows {
+		for _, to := range r.To {
+			fmt.Fprintf(&b, "    %s --> %s\n", r.Status, to)
+		}
+	}
+	b.WriteString("```\n\n| status | open | needs a person | final | meaning |\n|---|---|---|---|---|\n")
+	for _, r := range t.Rows {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n",
+			r.Status, yes(r.Open), yes(r.NeedsPerson), yes(slices.Contains(t.Final(), r.Status)), r.Meaning)
+	}
+	b.WriteString("\n| from \\ to |")
+	for _, r := range t.Rows {
+		fmt.Fprintf(&b, " %s |", r.Status)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(t.Rows)) + "\n")
+	for _, from := range t.Rows {
+		fmt.Fprintf(&b, "| **%s** |", from.Status)
+		for _, to := range t.Rows {
+			fmt.Fprintf(&b, " %s |", yes(t.Can(from.Status, to.Status)))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "–"
+}
+
+// cellsPage is the part of docs/states.md about the steps of payouts.
+func cellsPage() string {
+	page := "### Steps of a payout\n\nEvery combination that a payout may have; anything else is a bug, which `backstop verify` reports.\n\n" +
+		"| | Debit | Credit | Reversal | Status | Next |\n|---|---|---|---|---|---|\n"
+	for _, c := range payout.Cells {
+		page += "| " + strings.Join([]string{c.No, words(c.Debit), words(c.Credit), words(c.Reversal), words(c.Status), c.Next}, " | ") +
+			" |\n"
+	}
+	return page
+}
+
+func words[S ~string](all []S) string {
+	texts := make([]string, len(all))
+	for i, s := range all {
+		texts[i] = "–"
+		if s != "" {
+			texts[i] = "`" + string(s) + "`"
+		}
+	}
+	return strings.Join(texts, ", ")
 }

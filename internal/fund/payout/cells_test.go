@@ -78,7 +78,7 @@ func (k *till) meets(from, outcome, want string) {
 	p := k.at(from)
 	cell, word, _ := strings.Cut(from, ":")
 	before := k.reload(p)
-	if no := CellOf(before.Status, before.Steps); no != cell {
+	if no := cellOf(before.Status, before.Steps); no != cell {
 		k.t.Fatalf("%s: it begins in %q (%s %+v)", what, no, before.Status, before.Steps)
 	}
 	unsent := before.FirstCallAt == nil
@@ -86,7 +86,7 @@ func (k *till) meets(from, outcome, want string) {
 
 	got := k.reload(p)
 	truth := k.fake.PayoutOf(p.PayoutNo)
-	no := CellOf(got.Status, got.Steps)
+	no := cellOf(got.Status, got.Steps)
 	if is := fmt.Sprintf("%s.%d", no, truth.Moved); is != want {
 		k.t.Errorf("%s: it ends as %s (%s %+v), want %s", what, is, got.Status, got.Steps, want)
 		return
@@ -323,4 +323,15 @@ func (k *till) steps(p *Payout) {
 	k.Want(k.t, 0, "SELECT count(*) FROM fund_steps WHERE payout_id = ? AND key NOT IN (?, ?, ?)", p.ID, p.PayoutNo+":D", p.PayoutNo+":C",
 		p.PayoutNo+":R")
 	k.Want(k.t, 0, "SELECT count(*) FROM supplier_calls WHERE call_key LIKE '%:%'")
+}
+
+// cellOf returns the number of the cell of a payout; "" = there is none, which is a bug.
+func cellOf(status Status, s Steps) string {
+	for _, c := range Cells {
+		if slices.Contains(c.Status, status) && slices.Contains(c.Debit, s.Debit) && slices.Contains(c.Credit, s.Credit) &&
+			slices.Contains(c.Reversal, s.Reversal) {
+			return c.No
+		}
+	}
+	return ""
 }

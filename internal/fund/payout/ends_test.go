@@ -191,7 +191,7 @@ func TestEveryEndOfAPayout(t *testing.T) {
 				k.is("debited", p, "P5", Crediting, 0)
 				k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return c.fault })
 				k.run(p)
-				if got := k.reload(p); CellOf(got.Status, got.Steps) != c.first {
+				if got := k.reload(p); cellOf(got.Status, got.Steps) != c.first {
 					t.Errorf("after the call it is %s (%+v), want %s", got.Status, got.Steps, c.first)
 				}
 				if c.then != nil {

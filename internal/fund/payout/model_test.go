@@ -26,7 +26,7 @@ func TestThePureMachineNeverLosesMoney(t *testing.T) {
 	for i, m := range Table {
 		events[i] = m.Event
 	}
-	done, seen := 0, map[string]bool{CellOf(Created, Steps{Debit: Init, Credit: Init}): true}
+	done, seen := 0, map[string]bool{cellOf(Created, Steps{Debit: Init, Credit: Init}): true}
 	for done < steps() {
 		rapid.Check(t, func(t *rapid.T) {
 			status, s := Created, Steps{Debit: Init, Credit: Init}
@@ -56,7 +56,7 @@ func TestThePureMachineNeverLosesMoney(t *testing.T) {
 					}
 				}
 				status, s = next, steps
-				cell := CellOf(status, s)
+				cell := cellOf(status, s)
 				if cell == "" {
 					t.Fatalf("after %s: %s %+v is in no cell", e, status, s)
 				}

@@ -220,7 +220,7 @@ func (k *till) balances(what string, merchant, away, at, fees int64) {
 func (k *till) is(what string, p *Payout, cell string, status Status, moved int, told ...string) *Payout {
 	k.t.Helper()
 	got := k.reload(p)
-	if no := CellOf(got.Status, got.Steps); no != cell || got.Status != status {
+	if no := cellOf(got.Status, got.Steps); no != cell || got.Status != status {
 		k.t.Errorf("%s: the payout is %s in %q (%+v), want %s in %s", what, got.Status, no, got.Steps, status, cell)
 	}
 	if n := k.fake.PayoutOf(p.PayoutNo).Moved; n != moved {

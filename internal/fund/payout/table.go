@@ -3,7 +3,6 @@ package payout
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"backstop/internal/ledger/fact"
 )
@@ -169,36 +168,3 @@ var Cells = []Cell{
 }
 
 func of(s ...StepState) []StepState { return s }
-
-// CellOf returns the number of the cell of a payout; "" = there is none, which is a bug.
-func CellOf(status Status, s Steps) string {
-	for _, c := range Cells {
-		if slices.Contains(c.Status, status) && slices.Contains(c.Debit, s.Debit) && slices.Contains(c.Credit, s.Credit) &&
-			slices.Contains(c.Reversal, s.Reversal) {
-			return c.No
-		}
-	}
-	return ""
-}
-
-// CellsPage returns the part of docs/states.md about the steps of payouts.
-func CellsPage() string {
-	page := "### Steps of a payout\n\nEvery combination that a payout may have; anything else is a bug, which `backstop verify` reports.\n\n" +
-		"| | Debit | Credit | Reversal | Status | Next |\n|---|---|---|---|---|---|\n"
-	for _, c := range Cells {
-		page += "| " + strings.Join([]string{c.No, words(c.Debit), words(c.Credit), words(c.Reversal), words(c.Status), c.Next}, " | ") +
-			" |\n"
-	}
-	return page
-}
-
-func words[S ~string](all []S) string {
-	texts := make([]string, len(all))
-	for i, s := range all {
-		texts[i] = "–"
-		if s != "" {
-			texts[i] = "`" + string(s) + "`"
-		}
-	}
-	return strings.Join(texts, ", ")
-}
