@@ -2,6 +2,18 @@
 // checks, forms and what is shown unmasked.
 package panel
 
-import "backstop/internal/base/text"
+import (
+	"backstop/internal/audit"
+	"backstop/views/ui"
+	"backstop/views/wording"
 
-var tBatchAll = text.Text{ZH: "：全部 %s%s 行（预检）", EN: ": all %s%s (dry run)"}
+	"github.com/a-h/templ"
+)
+
+// Did is what a form has done, from the audit; nothing if it did nothing.
+func Did(p *ui.Page, r *audit.Row) templ.Component {
+	if r == nil {
+		return templ.NopComponent
+	}
+	return ui.Notice(p, "ok", wording.ActLine(p, *r))
+}

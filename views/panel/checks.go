@@ -17,6 +17,19 @@ func Passed(steps []supplier.Step) (n int) {
 	return n
 }
 
+// mark shows whether a step was passed.
+type mark struct {
+	class, icon string
+	says        text.Text
+}
+
+func markOf(s supplier.Step) mark {
+	if s.OK {
+		return mark{"t-ok", "check", tPassed}
+	}
+	return mark{"t-bad", "x", tNotPassed}
+}
+
 // RawRequest is a callback as it came: line, headers, body.
 func RawRequest(c *console.Callback) string {
 	target := "/callback/" + c.Supplier

@@ -3,7 +3,10 @@ package panel
 import (
 	"slices"
 
+	"backstop/internal/base/text"
+	"backstop/views/link"
 	"backstop/views/ui"
+	"backstop/views/wording"
 
 	"github.com/a-h/templ"
 )
@@ -30,3 +33,20 @@ func currenciesOf(rows []Pick) (all []string) {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// DryRun is a button that plans an act for many rows.
+func DryRun(p *ui.Page, says string, more templ.Attributes) templ.Component {
+	return Press(p, Button{Says: says, Class: "sm", Icon: "flask-conical", More: more})
+}
+
+func batchButton(p *ui.Page, l ui.List, action string) templ.Component {
+	return DryRun(p, p.T(wording.BatchActions[action][0])+p.T(tBatchAll, ui.Count(l.Count), ui.Plus(l.More)), templ.Attributes{
+		"id": "batch-" + action, "name": "pick", "value": "all", "formaction": link.BatchPlan(l, action),
+	})
+}
+
+var tPickAll = text.Text{ZH: "选中本页", EN: "Select the page"}
+
+var tPickRow = text.Text{ZH: "选中 %s", EN: "Select %s"}
+
+var tBatchAll = text.Text{ZH: "：全部 %s%s 行（预检）", EN: ": all %s%s (dry run)"}

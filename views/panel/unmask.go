@@ -1,6 +1,11 @@
 package panel
 
-import "backstop/internal/base/text"
+import (
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
 
 // Unmask is how a page's reader may see what it masks.
 type Unmask struct {
@@ -11,6 +16,26 @@ type Unmask struct {
 }
 
 func (u Unmask) offered() bool { return u.Path != "" && u.Until == 0 }
+
+// UnmaskNotice says until when the page shows what is masked, or that it did.
+func UnmaskNotice(p *ui.Page, u Unmask) templ.Component {
+	return templ.Join(
+		ui.If(u.Done, ui.Notice(p, "warn", p.T(tDoneUnmask))),
+		ui.If(u.Until > 0, ui.Notice(p, "warn", p.T(tShownUntil, p.Clock(u.Until)))),
+	)
+}
+
+// UnmaskButton opens the dialog.
+func UnmaskButton(p *ui.Page, u Unmask) templ.Component {
+	return ui.If(u.offered(), ui.Button(p, ui.Act{
+		Icon: "lock", Label: tUnmask, More: templ.Attributes{"type": "button", "data-open": "#unmask"},
+	}))
+}
+
+// UnmaskDialog asks for the reason.
+func UnmaskDialog(p *ui.Page, u Unmask) templ.Component {
+	return ui.If(u.offered(), AskDialog(p, "unmask", u.Path, u.Key, tUnmask, text.ReasonAudit, tUnmaskHow, tUnmaskGo))
+}
 
 // Texts of all pages that can show what they mask.
 var (
