@@ -2,12 +2,14 @@ package work
 
 import (
 	"slices"
+	"strconv"
 
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/report"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -84,20 +86,49 @@ func sumsOf(rows []console.Approval) []report.Sum {
 
 // ApproveMany is the page of several proposals that are approved by one form.
 func ApproveMany(p *ui.Page, d ManyData) templ.Component {
-	ready := d.with("")
-	page := ui.Detail{
+	sent, rows := d.Key == "", d.Rows
+	if !sent {
+		rows = d.with("")
+	}
+	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/approvals", Label: text.Approvals}, Title: p.T(tManyTitle),
-		Main: []templ.Component{manyPlan(p, d)},
-	}
+		Main: []templ.Component{manyPlan(p, d), ui.If(sent || len(rows) > 0, manyRows(p, d, rows))},
+		Side: []templ.Component{ui.If(!sent && len(rows) > 0, manyForm(p, d, rows))},
+	})
+}
+
+// manyPlan counts what is approved, and what is left out and why, with the money.
+func manyPlan(p *ui.Page, d ManyData) templ.Component {
+	title, first := tDryRun, tManyReady
 	if d.Key == "" {
-		page.Main = append(page.Main, manyRows(p, d, d.Rows))
-		return ui.DetailPage(p, page)
+		title, first = tManyResult, tManyDone
 	}
-	if len(ready) > 0 {
-		page.Main = append(page.Main, manyRows(p, d, ready))
-		page.Side = []templ.Component{manyForm(p, d, ready)}
+	warn := func(says string) templ.Component { return panel.Box("body", ui.Notice(p, "warn", says)) }
+	return panel.Of(
+		p, "plan-title", title, ui.PlainRows(p, ui.Beside(p, manyColumns, d.lines(first)), title),
+		ui.If(d.Beyond > 0, warn(p.T(tManyBeyond, approval.MaxMany, ui.Count(d.Beyond)+ui.Plus(d.More)))),
+		ui.If(len(d.with("")) == 0 && d.Key != "", warn(p.T(tManyNone))),
+	)
+}
+
+func manyRows(p *ui.Page, d ManyData, rows []console.Approval) templ.Component {
+	return panel.Of(p, "rows-title", tManyRows, ui.PlainRows(p, d.table(p, rows), tManyRows))
+}
+
+// manyForm approves the rows: each with the hash that is shown.
+func manyForm(p *ui.Page, d ManyData, rows []console.Approval) templ.Component {
+	f := panel.Form{Name: "approve", Action: "/approvals/many", Key: d.Key}
+	for _, a := range rows {
+		f.Above = append(f.Above, ui.Hidden("row", a.No()+" "+a.Hash))
 	}
-	return ui.DetailPage(p, page)
+	f.Above = append(f.Above, panel.Small(p.T(tManyHow)))
+	f.Below = []templ.Component{panel.Code(p, "approve-code")}
+	if approval.NeedsTyped(len(rows)) {
+		f.Below = append(f.Below, typedFields(p, sumsOf(rows))...)
+	}
+	send := panel.Button{Says: p.T(tManyGo, strconv.Itoa(len(rows))), Class: "primary", Icon: "check"}
+	f.Below = append(f.Below, panel.Press(p, send))
+	return panel.Body(p, "approve-title", tApprove, panel.Ask(p, f))
 }
 
 // table is the rows with what is decided; after the form was sent, with what came of each.

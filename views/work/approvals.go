@@ -2,8 +2,6 @@ package work
 
 import (
 	"slices"
-	"strconv"
-	"time"
 
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
@@ -87,13 +85,51 @@ func (d ApprovalsData) picks(rows []approvalRow) []panel.Pick {
 	return all
 }
 
-// actions are those of the proposals that are shown to the viewer.
-func (d ApprovalsData) actions() (all []string) {
-	for _, a := range d.ForYou {
-		all = append(all, a.Action)
+// pickForm is a form to approve those of its rows that are picked or, of all that wait for the viewer, every
+// one; 0 = those are elsewhere.
+func (d ApprovalsData) pickForm(p *ui.Page, l ui.List, label text.Text, rows []approvalRow, all int64) templ.Component {
+	return panel.PickForm(
+		p, l, label, "get", "/approvals/many", d.picks(rows),
+		panel.DryRun(p, p.T(tManyPicked), templ.Attributes{"id": "approve-picked"}),
+		ui.If(all > 0, panel.DryRun(p, p.T(tManyAll, ui.Count(all)), templ.Attributes{"name": "pick", "value": "all"})),
+	)
+}
+
+// others are the rows of the list that do not stand above it.
+func (d ApprovalsData) others(p *ui.Page, l ui.List, rows []approvalRow) templ.Component {
+	l.Cells = d.cells(p, rows)
+	if slices.ContainsFunc(rows, d.picked) {
+		return d.pickForm(p, l, text.Approvals, rows, 0)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return ui.Rows(p, l, text.Approvals)
+}
+
+// actions are those of the proposals that are shown to the viewer.
+func (d ApprovalsData) actions(p *ui.Page) []panel.Choice {
+	var names []string
+	for _, a := range d.ForYou {
+		names = append(names, a.Action)
+	}
+	slices.Sort(names)
+	all := []panel.Choice{{Label: p.T(text.Any)}}
+	for _, action := range slices.Compact(names) {
+		all = append(all, panel.Choice{Value: action, Label: p.T(wording.Action(action))})
+	}
+	return all
+}
+
+// state is that of a row, and what it is to the viewer.
+func (d ApprovalsData) state(p *ui.Page, a approvalRow) templ.Component {
+	var tag text.Text
+	switch {
+	case a.SinglePerson:
+		tag = text.SinglePerson
+	case a.State == approval.Waiting && d.Mine(&a):
+		tag = tAprYours
+	case a.State == approval.Waiting && a.MakerName == p.User:
+		tag = tAprOwn
+	}
+	return templ.Join(ui.Pill(p, ui.StateOf(ui.ApprovalStates, a.State)), ui.If(tag != (text.Text{}), ui.Styled("tag", p.T(tag))))
 }
 
 // ApprovalsData is what the list shows around its rows.
@@ -104,167 +140,6 @@ type ApprovalsData struct {
 	Yours             console.Todo
 	// Mine reports whether the reader may decide a proposal now.
 	Mine func(*console.Approval) bool
-}
-
-// ApprovalData is what the page of one proposal shows.
-type ApprovalData struct {
-	*console.Approval
-	Answer *console.Call // the supplier's newest one; nil = it was not asked
-	Key    string        // of the one form that is sent
-	Saved  bool
-	May    approval.Verdicts // of the reader
-	// Refused says why a verdict, sent just now, was not accepted; zero = none was refused.
-	Refused text.Text
-	// History is where the changes of the settings are that it is about; "" = it is about something else, or the
-	// viewer may not see them.
-	History templ.SafeURL
-	// Plan is the batch that is approved, as its own page shows it; nil = it is about something else.
-	Plan *BatchData
-}
-
-// ApprovalPage is one proposal: exactly what is decided, by whom, and what came of it.
-func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
-	path := string(link.Approval(a.ID))
-	return ui.DetailPage(p, ui.Detail{
-		List: ui.Link{Href: "/approvals", Label: text.Approvals}, Saved: a.Saved,
-		Notices: []templ.Component{ui.If(a.Refused != (text.Text{}), ui.Notice(p, "bad", p.T(a.Refused)))},
-		Title:   p.T(wording.Action(a.Action)), State: ui.StateOf(ui.ApprovalStates, a.State), Tag: ui.If(a.SinglePerson, singlePerson(p)),
-		About: []ui.Fact{ui.IDFact(text.Text{}, a.No(), "").Whole(), ui.TimeFact(text.Text{}, &a.MadeAt)},
-		Says:  approvalSentence(p, a.Approval), Next: a.next(p), Until: &a.ExpiresAt,
-		Main: slices.Concat(
-			[]templ.Component{approvalContent(p, a)}, a.plan(p),
-			[]templ.Component{
-				ui.If(a.May.Asks || a.LiveAt != nil, answerPanel(p, a.Answer, a.LiveAnswer != "", answerMeans(p, a))),
-				ui.If(a.StartedAt != nil, approvalResult(p, a)),
-			},
-		),
-		Side: []templ.Component{
-			approvalPeople(p, a.Approval),
-			ui.If(a.May.Approve, panel.ReasonPanel(p, "approve", path+"/approve", a.Key, tApprove, tApproveHow, verdictFields(p, a),
-				panel.Code(p, "approve-code"))),
-			ui.If(a.May.Reject, panel.ReasonPanel(p, "reject", path+"/reject", a.Key, tReject, tRejectHow)),
-			ui.If(a.May.Withdraw, panel.ReasonPanel(p, "withdraw", path+"/withdraw", a.Key, tWithdraw, tWithdrawHow)),
-			ui.If(a.May.Retry, panel.ReasonPanel(p, "again", path+"/again", a.Key, tRepeatRun, tRepeatHow, verdictFields(p, a))),
-		},
-	})
-}
-
-// next says what went wrong, and who may decide.
-func (a ApprovalData) next(p *ui.Page) (next []string) {
-	if a.Error != "" {
-		next = append(next, a.Error)
-	}
-	if a.SinglePerson {
-		next = append(next, p.T(tAloneHow))
-	}
-	switch {
-	case a.State != approval.Waiting || a.May.Approve:
-	case a.MakerName == p.User:
-		next = append(next, p.T(tOwnProposal, p.RoleNames(a.May.Roles)))
-	default:
-		next = append(next, p.T(tWhoApproves, p.RoleNames(a.May.Roles)))
-	}
-	return next
-}
-
-// content is exactly what is decided.
-func (a ApprovalData) content(p *ui.Page) []ui.Fact {
-	return slices.Concat(
-		[]ui.Fact{
-			ui.BodyFact(text.Object, about(p, a.Approval)),
-			ui.LinkFact(tHistoryOf, a.ObjectID, a.History).If(a.History != ""),
-			ui.TextFact(tAprVersion, "mono", strconv.FormatInt(a.Version, 10)).Technical(),
-		},
-		a.decided(p),
-		[]ui.Fact{
-			ui.TextFact(text.Reason, "wrap", a.Reason),
-			ui.TextFact(text.Evidence, "wrap", a.Evidence).If(a.Evidence != wording.ProposalEvidence(a.Params)),
-			ui.TextFact(text.ContentHash, "mono small wrap", a.Hash).Technical(),
-		},
-	)
-}
-
-// decided is the money and the parameters; of a batch, its plan.
-func (a ApprovalData) decided(p *ui.Page) []ui.Fact {
-	if a.Plan == nil {
-		return append([]ui.Fact{ui.MoneyFact(text.Amount, a.Amount, a.Currency)}, wording.ProposalFacts(p, a.ObjectID, a.Params, a.Currency)...)
-	}
-	b := a.Plan.Progress.Batch
-	return []ui.Fact{
-		ui.TextFact(text.Action, "", actionTitle(p, b)),
-		ui.BodyFact(text.Amount, sums(p, b.Planned.Acts())),
-	}
-}
-
-// plan is what the page of the batch shows of it.
-func (a ApprovalData) plan(p *ui.Page) []templ.Component {
-	if a.Plan == nil {
-		return nil
-	}
-	return []templ.Component{batchPlan(p, *a.Plan), batchLater(p, *a.Plan)}
-}
-
-// answerFacts are what a supplier said last.
-func answerFacts(p *ui.Page, c *console.Call) []ui.Fact {
-	facts := []ui.Fact{
-		ui.TextFact(text.Outcome, "strong", p.T(wording.CallResult(c))),
-		ui.BodyFact(text.Time, answeredAt(p, c.StartedAt)),
-		ui.SupplierFact(p, c.Supplier),
-	}
-	if c.TookUS != nil {
-		facts = append(facts, ui.TextFact(text.Took, "", p.Took(time.Duration(*c.TookUS)*time.Microsecond)))
-	}
-	return facts
-}
-
-// Why a verdict was refused, as the page then shows it.
-var (
-	RefusedByAnswer = text.Text{
-		ZH: "没有生效：见下方的渠道查询结果。",
-		EN: "Nothing took effect: see what the supplier says, below.",
-	}
-	RefusedAsLate = text.Text{
-		ZH: "您的操作没有生效：这份提议此前已经结束，结果如下。",
-		EN: "Your decision had no effect: the proposal had already ended, as shown here.",
-	}
-)
-
-// aboutLink leads to what a proposal is about; "" = it has no page.
-func aboutLink(object, id string) templ.SafeURL {
-	switch object {
-	case "exception":
-		return templ.URL("/exceptions/" + id)
-	case "order":
-		return link.Order(id)
-	case "compensation":
-		return templ.URL("/compensations/" + id)
-	case "batch":
-		return templ.URL("/batches/" + id)
-	case "refund":
-		return link.Refund(id)
-	case "payout":
-		return link.Payout(id)
-	}
-	return ""
-}
-
-// approvalSentence says where a proposal stands.
-func approvalSentence(p *ui.Page, a *console.Approval) string {
-	switch a.State {
-	case approval.Waiting:
-		return p.T(tAprWaits, p.Full(a.ExpiresAt), p.Away(a.ExpiresAt))
-	case approval.Approved, approval.Executing:
-		return p.T(tAprRuns)
-	case approval.Done:
-		return p.T(tAprDone)
-	case approval.Failed:
-		return p.T(tAprFailed, a.Tries, wording.MaxRuns)
-	case approval.Rejected:
-		return p.T(tAprRejected)
-	case approval.Withdrawn:
-		return p.T(tAprWithdrawn)
-	}
-	return p.T(tAprExpired)
 }
 
 // Texts of these pages.
@@ -350,11 +225,8 @@ var (
 		ZH: "这是您自己的提议：需要另一个人复核。可以复核的角色：%s。",
 		EN: "This is your own proposal: another person must approve it. Roles that may: %s.",
 	}
-	tWhoApproves = text.Text{ZH: "可以复核的角色：%s。", EN: "Roles that may approve: %s."}
+	tWhoApproves   = text.Text{ZH: "可以复核的角色：%s。", EN: "Roles that may approve: %s."}
+	tExportMaker   = text.Text{ZH: "提交人", EN: "Proposed by"}
+	tExportChecker = text.Text{ZH: "复核人", EN: "Decided by"}
+	tExportDecided = text.Text{ZH: "复核时间", EN: "Decided at"}
 )
-
-var tExportMaker = text.Text{ZH: "提交人", EN: "Proposed by"}
-
-var tExportChecker = text.Text{ZH: "复核人", EN: "Decided by"}
-
-var tExportDecided = text.Text{ZH: "复核时间", EN: "Decided at"}

@@ -97,9 +97,6 @@ func BatchPage(p *ui.Page, d BatchData) templ.Component {
 	})
 }
 
-// typedName is the field in which an amount is typed.
-func typedName(s report.Sum) string { return batch.AmountField + s.Currency }
-
 func batchLink(b *batch.Batch, part string) templ.SafeURL {
 	return templ.URL("/batches/" + b.No() + part)
 }
@@ -132,15 +129,12 @@ func (d BatchProgressData) paceText(p *ui.Page) string {
 }
 
 // rowsLink is the rows of a batch with a filter.
-func (d BatchData) rowsLink(state, cause string, after int64, format string) templ.SafeURL {
+func (d BatchData) rowsLink(state, cause, after, format string) templ.SafeURL {
 	v := url.Values{}
-	for name, value := range map[string]string{"state": state, "cause": cause, "format": format} {
+	for name, value := range map[string]string{"state": state, "cause": cause, "after": after, "format": format} {
 		if value != "" {
 			v.Set(name, value)
 		}
-	}
-	if after > 0 {
-		v.Set("after", strconv.FormatInt(after, 10))
 	}
 	query := ""
 	if len(v) > 0 {
@@ -251,7 +245,7 @@ func (d BatchData) table(p *ui.Page) ui.List {
 		if cause == "" {
 			return ui.Cell{}
 		}
-		return ui.Cell{Text: cause, Show: causeText(p, cause), Href: string(d.rowsLink(d.Filter.State, cause, 0, ""))}
+		return ui.Cell{Text: cause, Show: causeText(p, cause), Href: string(d.rowsLink(d.Filter.State, cause, "", ""))}
 	}).As("whole"))
 	return ui.Rowed(p, columns, d.Rows)
 }
