@@ -4,11 +4,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -49,13 +51,82 @@ var AlertColumns = []ui.Column[alert.Alert]{
 	ui.TimeCol("resolved", tEnded, func(a alert.Alert) *int64 { return a.ResolvedAt }).InFiles(tExportOver),
 }
 
-// messageHow says how the first message is sent.
-func (v AlertsData) messageHow() text.Text {
-	if len(v.Targets) == 0 {
-		return tNoTargets
+// Alerts is the page of rules, alerts and messages.
+func Alerts(p *ui.Page, l ui.List, v AlertsData) templ.Component {
+	l = l.As(AlertTexts)
+	lead, tests := "", v.CanTest && len(v.Targets) > 0
+	if len(v.Targets) > 0 {
+		lead = p.T(tTargets, strings.Join(v.Targets, " · "))
 	}
-	return tMsgNoneHow
+	parts := []templ.Component{
+		ui.If(v.Tested, ui.Notice(p, "ok", p.T(tDoneTest))),
+		ui.If(v.Again, ui.Notice(p, "ok", p.T(tDoneAgain))),
+		ui.If(v.Changed, ui.Notice(p, "ok", p.T(tDoneRule))),
+		ui.If(v.Firing > 0 || v.Incidents.N > 0, alertsNow(p, v)),
+		ui.If(len(v.Targets) == 0, ui.Notice(p, "warn", p.T(tNoTargets))),
+	}
+	if v.Editing != nil {
+		parts = append(parts, ruleForm(p, v.FormKey, *v.Editing))
+	}
+	parts = append(
+		parts, filtered(p, l, text.Alerts, len(v.Alerts) == 0), messageList(p, v),
+		panel.Of(p, "rules", tRules, ui.PlainRows(p, ui.Beside(p, ruleColumns(v.CanConfigure), v.Rules), tRules)),
+	)
+	return panel.Page(
+		p, p.T(text.Alerts),
+		panel.Head(
+			p.T(text.Alerts), lead, ui.DisplayMenu(p, l), ui.ExportMenu(p, l),
+			ui.If(tests, panel.Opener(p, "primary", "test", "send", text.TestAlert)),
+		),
+		ui.If(tests, panel.AskDialog(p, "test", "/alerts/test", v.FormKey, text.TestAlert, text.ReasonAudit, tTestAlertHow, text.TestAlert)),
+		panel.Box("stack", parts...),
+	)
 }
+
+// messageList is the newest messages, with a dialog for each that can be sent again.
+func messageList(p *ui.Page, v AlertsData) templ.Component {
+	if len(v.Messages) == 0 {
+		how := tMsgNoneHow
+		if len(v.Targets) == 0 {
+			how = tNoTargets
+		}
+		return panel.Of(p, "messages", tMessages, ui.Empty(p, "send", p.T(tMsgNone), p.T(how)))
+	}
+	parts := []templ.Component{ui.PlainRows(p, ui.Beside(p, v.messageColumns(), v.Messages), tMessages)}
+	for _, m := range v.Messages {
+		if v.again(m) {
+			path := "/alerts/messages/" + strconv.FormatInt(m.ID, 10) + "/resend"
+			parts = append(parts, panel.AskDialog(p, againDialog(m), path, v.FormKey, tMsgAgain, text.ReasonAudit, tMsgAgainHow, tMsgAgain))
+		}
+	}
+	return panel.Of(p, "messages", tMessages, parts...)
+}
+
+// again reports whether the person may send a message again.
+func (v AlertsData) again(m alert.Message) bool { return v.CanTest && m.Status == alert.Failed }
+
+// messageColumns are those of the messages; where one can be sent again there is a column for that.
+func (v AlertsData) messageColumns() []ui.Column[alert.Message] {
+	columns := []ui.Column[alert.Message]{
+		ui.TimeCol("created", text.Time, func(m alert.Message) *int64 { return &m.CreatedAt }),
+		ui.TextCol("target", tTarget, func(m alert.Message) string { return m.Target }).As("nowrap mono small"),
+		ui.StateCol("state", text.State, func(m alert.Message) ui.State { return ui.StateOf(wording.MessageStates, m.Status) }),
+		ui.CountCol("attempts", text.Tries, func(m alert.Message) int64 { return m.Attempts }),
+		ui.TimeCol("next", text.Next, func(m alert.Message) *int64 { return m.NextAt }),
+		ui.Col("title", tMessage, ui.TextKind, func(_ *ui.Page, m alert.Message) ui.Cell { return ui.Cell{Text: m.Title, Title: m.Body} }).As("wrap"),
+		ui.NoteCol("error", text.Reason, func(_ *ui.Page, m alert.Message) string { return m.LastError }).
+			With(func(p *ui.Page, m alert.Message) templ.Component { return ui.OrNone(p, m.LastError) }),
+	}
+	if slices.ContainsFunc(v.Messages, v.again) {
+		columns = append(columns, ui.TextCol("again", text.Act, func(alert.Message) string { return "" }).
+			With(func(p *ui.Page, m alert.Message) templ.Component {
+				return ui.If(v.again(m), panel.Opener(p, "small", againDialog(m), "send", tMsgAgain))
+			}))
+	}
+	return columns
+}
+
+func againDialog(m alert.Message) string { return "again-" + strconv.FormatInt(m.ID, 10) }
 
 // ruleColumns are those of the rules; an operator who may change them has a column for that.
 func ruleColumns(mayChange bool) []ui.Column[alert.Rule] {
@@ -77,41 +148,52 @@ func ruleColumns(mayChange bool) []ui.Column[alert.Rule] {
 		seconds("quiet", tQuietFor, func(r alert.Rule) int64 { return r.QuietS }),
 	}
 	if mayChange {
-		columns = append(columns, ui.TextCol("change", text.Act, func(alert.Rule) string { return "" }).As("").With(changeRule))
+		columns = append(columns, ui.TextCol("change", text.Act, func(alert.Rule) string { return "" }).As("").
+			With(func(p *ui.Page, r alert.Rule) templ.Component {
+				label := templ.Attributes{"aria-label": p.T(tChangeRule, alert.Title(r.Name, p.Language))}
+				return ui.ButtonLink(p, "/alerts?rule="+url.QueryEscape(r.Name)+"#change", ui.Act{Label: tChange, Class: "sm", More: label})
+			}))
 	}
 	return columns
 }
 
-// again reports whether the person may send a message again.
-func (v AlertsData) again(m alert.Message) bool { return v.CanTest && m.Status == alert.Failed }
-
-// messageColumns are those of the messages; where one can be sent again there is a column for that.
-func (v AlertsData) messageColumns() []ui.Column[alert.Message] {
-	columns := []ui.Column[alert.Message]{
-		ui.TimeCol("created", text.Time, func(m alert.Message) *int64 { return &m.CreatedAt }),
-		ui.TextCol("target", tTarget, func(m alert.Message) string { return m.Target }).As("nowrap mono small"),
-		ui.StateCol("state", text.State, func(m alert.Message) ui.State { return ui.StateOf(wording.MessageStates, m.Status) }),
-		ui.CountCol("attempts", text.Tries, func(m alert.Message) int64 { return m.Attempts }),
-		ui.TimeCol("next", text.Next, func(m alert.Message) *int64 { return m.NextAt }),
-		ui.Col("title", tMessage, ui.TextKind, func(_ *ui.Page, m alert.Message) ui.Cell { return ui.Cell{Text: m.Title, Title: m.Body} }).As("wrap"),
-		ui.NoteCol("error", text.Reason, func(_ *ui.Page, m alert.Message) string { return m.LastError }).
-			With(func(p *ui.Page, m alert.Message) templ.Component { return ui.OrNone(p, m.LastError) }),
+// ruleFields are those of a rule that is changed.
+func ruleFields(p *ui.Page, r alert.Rule) []templ.Component {
+	enabled := panel.Input{ID: "enabled", Label: text.State, Value: "yes"}
+	if !r.Enabled {
+		enabled.Value = "no"
 	}
-	if slices.ContainsFunc(v.Messages, v.again) {
-		columns = append(columns, ui.TextCol("again", text.Act, func(alert.Message) string { return "" }).
-			With(func(p *ui.Page, m alert.Message) templ.Component { return ui.If(v.again(m), againButton(p, m)) }))
+	seconds := func(name string, label, how text.Text, value int64) templ.Component {
+		return panel.InputField(p, panel.Input{
+			ID: name, Label: label, Hint: p.T(how), Value: strconv.FormatInt(value, 10),
+			More: templ.Attributes{"type": "number", "min": "0", "step": "1", "required": true},
+		})
 	}
-	return columns
+	return []templ.Component{
+		panel.SelectField(p, enabled, panel.Choice{Value: "yes", Label: p.T(tEnabled)}, panel.Choice{Value: "no", Label: p.T(tDisabled)}),
+		ui.If(r.Watches(), ruleLevel(p, r, panel.Input{ID: "fire", Label: text.FiresAt}, r.Fire)),
+		ui.If(r.Watches(), ruleLevel(p, r, panel.Input{ID: "clear", Label: tClears, Hint: p.T(tLimitHow)}, r.Clear)),
+		ui.If(r.WindowS > 0, seconds("window", tWindow, tWindowHow, r.WindowS)),
+		seconds("hold", tHold, tHoldHow, r.HoldS),
+		seconds("quiet", tQuietFor, tQuietHow, r.QuietS),
+	}
 }
 
-func againDialog(m alert.Message) string { return "again-" + strconv.FormatInt(m.ID, 10) }
-
-func againPath(m alert.Message) string {
-	return "/alerts/messages/" + strconv.FormatInt(m.ID, 10) + "/resend"
-}
-
-func ruleLink(name string) templ.SafeURL {
-	return templ.URL("/alerts?rule=" + url.QueryEscape(name) + "#change")
+// ruleLevel asks for a level: one of those that the rule knows, or any.
+func ruleLevel(p *ui.Page, r alert.Rule, in panel.Input, level int64) templ.Component {
+	in.Value = alert.Write(r.Name, level)
+	if unit := alert.Unit(r.Name); unit != "" {
+		in.Says = p.T(in.Label) + " (" + unit + ")"
+	}
+	var choices []panel.Choice
+	for _, limit := range alert.Limits(r.Name) {
+		choices = append(choices, panel.Choice{Value: alert.Write(r.Name, limit), Label: ui.Count(limit)})
+	}
+	if choices != nil {
+		return panel.SelectField(p, in, choices...)
+	}
+	in.More = templ.Attributes{"type": "number", "min": "0", "step": "any", "required": true}
+	return panel.InputField(p, in)
 }
 
 func rulePath(name string) templ.SafeURL { return templ.URL("/alerts/rules/" + url.PathEscape(name)) }
@@ -179,10 +261,7 @@ var (
 	tMsgAgainHow = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text is sent to the same target, with a new retry schedule."}
 	tDoneAgain   = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It is sent again within seconds."}
 	tDoneRule    = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule was saved and takes effect within 10 seconds."}
+	tExportAbout = text.Text{ZH: "对象", EN: "About"}
+	tExportLevel = text.Text{ZH: "数值", EN: "Level"}
+	tExportOver  = text.Text{ZH: "恢复时间", EN: "Resolved at"}
 )
-
-var tExportAbout = text.Text{ZH: "对象", EN: "About"}
-
-var tExportLevel = text.Text{ZH: "数值", EN: "Level"}
-
-var tExportOver = text.Text{ZH: "恢复时间", EN: "Resolved at"}

@@ -135,6 +135,15 @@ var (
 // ComparisonData is one comparison.
 type ComparisonData struct{ *comparison.Comparison }
 
+// ComparisonPage is one comparison with the orders that differed.
+func ComparisonPage(p *ui.Page, l ui.List, d ComparisonData) templ.Component {
+	l = l.As(differenceTexts)
+	return panel.Page(
+		p, d.File, ui.Crumb(p, "/comparisons", ComparisonsTitle), comparisonHead(p, l, d),
+		filtered(p, l, tDifference, l.Empty && l.Older == ""),
+	)
+}
+
 // sentence is how the two systems agreed.
 func (d ComparisonData) sentence(p *ui.Page) string {
 	says := p.T(tAgreementOf, p.Full(d.MadeAt), chart.ShareText(p, d.Agreement), ui.Count(d.Same), ui.Count(d.Different()))
