@@ -2,10 +2,7 @@ package work
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -48,16 +45,26 @@ func ExceptionPage(p *ui.Page, x ExceptionData) templ.Component {
 		Actions: []templ.Component{panel.UnmaskButton(p, x.Unmask)},
 		Icon:    wording.ExceptionIcon(x.Kind), Says: happenedText(p, x.Exception), Next: []string{nextText(p, x)},
 		Main: []templ.Component{
-			exceptionFacts(p, x), ui.If(len(differing) > 0, differingRows(p, differing)), exceptionMessage(p, x),
+			exceptionFacts(p, x), ui.If(len(differing) > 0, differingRows(p, differing)), exceptionMessage(p, x), keptMessages(p, x),
 			ui.If(x.OrderID != 0 && (x.Askable || x.Answer != nil), answerPanel(
 				p, x.Answer, false,
 				ui.If(x.CanAsk && x.Askable, panel.QueryForm(p, link.Exception(x.ID)+"/query", x.Key, text.QueryNow, text.QueryNowHow)),
 			)),
-			exceptionActs(p, x.Acts),
+			exceptionHistory(p, x.Acts),
 		},
-		Side: []templ.Component{panel.Proposals(p, x.Approvals), exceptionForms(p, x)},
+		Side: append([]templ.Component{panel.Proposals(p, x.Approvals)}, exceptionForms(p, x)...),
 		Foot: []templ.Component{panel.UnmaskDialog(p, x.Unmask)},
 	})
+}
+
+// exceptionFacts is the money of an exception and what else is known of it.
+func exceptionFacts(p *ui.Page, x ExceptionData) templ.Component {
+	known, readable := wording.ExceptionFacts(p, x.Item)
+	return panel.Body(
+		p, "what-title", tWhatIsWrong, ui.FactList(p, x.facts(p, known)...),
+		ui.If(!readable && len(x.Detail) > 0, ui.Code(string(x.Detail))),
+		ui.If(x.OrderNo != "", itsCallbacks(p, x.OrderNo)),
+	)
 }
 
 // facts are its money and what else is known of it; known are those of its detail.
@@ -106,44 +113,15 @@ func (x ExceptionData) reference() text.Text {
 // open reports whether operators still work on it; else it may be opened again.
 func (x ExceptionData) open() bool { return x.State.Open() }
 
-// ownIdentity stands for an account without a number: the one whose keys we have.
-const ownIdentity = "own"
-
-// message is the stored message in words; none = it is not known any more.
-func (x ExceptionData) message(p *ui.Page) (all []ui.Fact) {
-	var m struct {
-		Reference string            `json:"reference"`
-		TradeNo   string            `json:"trade_no"`
-		Amount    int64             `json:"amount"`
-		Currency  string            `json:"currency"`
-		Status    string            `json:"status"`
-		Identity  map[string]string `json:"identity"`
-	}
-	if json.Unmarshal([]byte(x.Payload), &m) != nil {
-		return nil
-	}
-	var account []string
-	for _, field := range slices.Sorted(maps.Keys(m.Identity)) {
-		if m.Identity[field] == ownIdentity {
-			account = append(account, p.T(tOurAccount))
-			continue
-		}
-		account = append(account, field+" "+m.Identity[field])
-	}
-	const class = "mono small wrap"
-	return ui.Given([]ui.Fact{
-		ui.TextFact(tMsgReference, class, m.Reference),
-		ui.TextFact(text.TradeNo, class, m.TradeNo),
-		ui.TextFact(text.Amount, class, ui.MoneyText(m.Amount, m.Currency)).If(m.Currency != ""),
-		ui.TextFact(text.State, class, p.T(ui.TextFor(paymentStates, m.Status))),
-		ui.TextFact(tMsgIdentity, class, strings.Join(account, " · ")),
-	})
-}
-
 // differing is a row that does not agree with the books.
 type differing struct {
 	Object string `json:"object"`
 	ID     string `json:"id"`
+}
+
+// differingRows are the rows that an exception about the books is about.
+func differingRows(p *ui.Page, facts []ui.Fact) templ.Component {
+	return panel.Body(p, "rows-title", tDiffering, panel.Small(p.T(tDifferingHow)), ui.FactList(p, facts...))
 }
 
 // differing are the rows that an exception about the books names.
@@ -195,14 +173,6 @@ var paymentStates = map[string]text.Text{
 	"failed":   text.Failed,
 	"closed":   {ZH: "已关闭", EN: "Closed"},
 	"refunded": {ZH: "已退款", EN: "Refunded"},
-}
-
-// goneText says what follows where the message of an exception is not known any more.
-func goneText(kind string) text.Text {
-	if kind == exception.LatePayment || kind == exception.AmountMismatch {
-		return tMsgGoneRow
-	}
-	return tMsgGone
 }
 
 // happened is what an exception of each kind means: %[1]s is its money, %[2]s its number.
@@ -331,34 +301,22 @@ var (
 	tDiffering    = text.Text{ZH: "不一致的记录", EN: "Rows that differ"}
 	tDifferingHow = text.Text{ZH: "最近一次检查发现的记录，最多 100 条。", EN: "From the latest check; at most 100."}
 	tDecidedBy    = text.Text{ZH: "依据", EN: "Decided by"}
+	tKept         = text.Text{ZH: "留存的回调", EN: "Kept callbacks"}
+	tKeptCut      = text.Text{ZH: "正文共 %[2]s 字节，只留存前 %[1]s 字节。", EN: "The first %s of the body's %s bytes are kept."}
+	tKeptHow      = text.Text{
+		ZH: "原记录的保留期已到；异常未结，所以留存最早的 5 个。",
+		EN: "The original records are past their retention. The five oldest are kept while the exception is open.",
+	}
+	tNoActivity    = text.Text{ZH: "暂无处理记录", EN: "No activity yet"}
+	tNoActivityHow = text.Text{ZH: "备注、指派和处理结果都会记在这里。", EN: "Notes, assignments and the outcome appear here."}
+	tPeopleSaid    = text.Text{ZH: "人工处理记录", EN: "Notes and acts"}
+	tReference     = text.Text{ZH: "渠道流水号或通知编号", EN: "Supplier's number or notification"}
+	tReopen        = text.Text{ZH: "重新打开", EN: "Reopen"}
+	tReopenHow     = text.Text{
+		ZH: "异常回到待处理并再次告警；之前的结果留在审计中。",
+		EN: "The exception is open again and raises an alert; its previous outcome stays in the audit.",
+	}
+	tSeenN        = text.Text{ZH: "上报 %s 次", EN: "times reported: %s"}
+	tWhatIsWrong  = text.Text{ZH: "问题", EN: "Problem"}
+	tItsCallbacks = text.Text{ZH: "这个编号的全部回调", EN: "All callbacks of this number"}
 )
-
-var tKept = text.Text{ZH: "留存的回调", EN: "Kept callbacks"}
-
-var tKeptCut = text.Text{ZH: "正文共 %[2]s 字节，只留存前 %[1]s 字节。", EN: "The first %s of the body's %s bytes are kept."}
-
-var tKeptHow = text.Text{
-	ZH: "原记录的保留期已到；异常未结，所以留存最早的 5 个。",
-	EN: "The original records are past their retention. The five oldest are kept while the exception is open.",
-}
-
-var tNoActivity = text.Text{ZH: "暂无处理记录", EN: "No activity yet"}
-
-var tNoActivityHow = text.Text{ZH: "备注、指派和处理结果都会记在这里。", EN: "Notes, assignments and the outcome appear here."}
-
-var tPeopleSaid = text.Text{ZH: "人工处理记录", EN: "Notes and acts"}
-
-var tReference = text.Text{ZH: "渠道流水号或通知编号", EN: "Supplier's number or notification"}
-
-var tReopen = text.Text{ZH: "重新打开", EN: "Reopen"}
-
-var tReopenHow = text.Text{
-	ZH: "异常回到待处理并再次告警；之前的结果留在审计中。",
-	EN: "The exception is open again and raises an alert; its previous outcome stays in the audit.",
-}
-
-var tSeenN = text.Text{ZH: "上报 %s 次", EN: "times reported: %s"}
-
-var tWhatIsWrong = text.Text{ZH: "问题", EN: "Problem"}
-
-var tItsCallbacks = text.Text{ZH: "这个编号的全部回调", EN: "All callbacks of this number"}

@@ -3,6 +3,8 @@
 package work
 
 import (
+	"slices"
+
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/exception"
@@ -44,6 +46,24 @@ var ExceptionColumns = []ui.Column[exceptionRow]{
 var exceptionNumber = ui.NumberCol("number", text.Number, func(x exceptionRow) (string, templ.SafeURL) {
 	return console.ExceptionID(x.ID), link.Exception(x.ID)
 })
+
+// exceptionRows are the rows; who may run again what ran out of tries picks some, or all of a kind.
+func exceptionRows(p *ui.Page, l ui.List, items []exceptionRow, again bool) templ.Component {
+	all := exception.RunsAgain(l.Values.Get("kind"))
+	if !again || !all && !slices.ContainsFunc(items, runsAgain) {
+		return ui.Rows(p, l, text.Exceptions)
+	}
+	return panel.PickForm(
+		p, l, text.Exceptions, "post", link.BatchPlan(l, "redrive"), exceptionPicks(items),
+		panel.DryRun(p, p.T(tAgainPicked), templ.Attributes{"id": "batch-redrive", "name": "pick", "value": "rows"}),
+		ui.If(all, panel.DryRun(p, p.T(tAgainAll, ui.Count(l.Count), ui.Plus(l.More)), templ.Attributes{"name": "pick", "value": "all"})),
+	)
+}
+
+// exceptionState is that of a row, and who has it in hand.
+func exceptionState(p *ui.Page, x exceptionRow) templ.Component {
+	return templ.Join(ui.Pill(p, ui.StateOf(ui.ExceptionStates, x.State)), ui.If(x.Assignee != "", ui.Styled("muted small", x.Assignee)))
+}
 
 func exceptionPicks(rows []exceptionRow) []panel.Pick {
 	all := make([]panel.Pick, len(rows))
