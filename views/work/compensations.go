@@ -119,7 +119,7 @@ func CompensationPage(p *ui.Page, x CompensationData) templ.Component {
 				ui.TextFact(tCompMadeBy, "", x.MadeBy),
 			),
 			ui.TablePanel(p, "tries-title", tryTexts, tryColumns, x.Tries),
-			compensationPayload(p, string(x.Payload)),
+			panel.Body(p, "payload-title", tCompPayload, ui.Code(string(x.Payload))),
 		},
 		Side: []templ.Component{
 			ui.If(x.idle() && x.CanRun, panel.ReasonPanel(p, "run", path+"/run", x.Key, tCompRun, tCompRunHow)),
@@ -151,9 +151,14 @@ var tryColumns = []ui.Column[compensation.Try]{
 // idle reports whether it can be run or cancelled now.
 func (d CompensationData) idle() bool { return compensation.Moves.Can(d.State, compensation.Cancelled) }
 
-// redriveLink is where all of this list are run again.
-func redriveLink(l ui.List) templ.SafeURL {
-	return templ.URL("/compensations/redrive?" + l.Filter().Values.Encode())
+// redriveForm runs all of this list again, unless they are too many.
+func redriveForm(p *ui.Page, l ui.List, d CompensationsData) templ.Component {
+	title := p.T(tCompAgain) + " (" + ui.Count(l.Count) + ui.Plus(l.More) + ")"
+	send := ui.Act{Icon: "refresh-cw", Label: tCompAgain, Class: "primary", More: templ.Attributes{"disabled": p.Frozen || l.More}}
+	return panel.Box("body", panel.Fold(p, "redrive", title, panel.Ask(p, panel.Form{
+		Name: "redrive", Action: "/compensations/redrive?" + l.Filter().Values.Encode(), Key: d.Key,
+		Above: []templ.Component{panel.Small(p.T(tCompAgainHow))}, Below: []templ.Component{ui.Button(p, send)},
+	})))
 }
 
 // groupLink leads to exactly the rows of a group.

@@ -1,13 +1,13 @@
 package work
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
 	"backstop/internal/base/calendar"
 	"backstop/internal/base/text"
 	"backstop/internal/sweep"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -56,6 +56,54 @@ func SweepWeeks(now time.Time, nights []*sweep.Sweep) [][]SweepNight {
 		weeks[i/7] = append(weeks[i/7], SweepNight{day.Format("01-02"), of[sweep.Number(day)], day.After(now)})
 	}
 	return weeks
+}
+
+// Sweeps is the page of sweeps.
+func Sweeps(p *ui.Page, d SweepsData) templ.Component {
+	may := d.CanRun && d.Now == nil
+	return panel.Page(
+		p, p.T(text.Sweeps),
+		panel.Head(
+			p.T(text.Sweeps), p.T(tSweepsHow),
+			ui.ExportMenu(p, ui.List{Query: ui.Query{Path: "/sweeps"}}.Listed(p, ui.Headings(SweepColumns), nil)),
+			ui.If(may, panel.Opener(p, "primary", "run", "refresh-cw", tSweepRun)),
+		),
+		ui.If(may, sweepDialog(p, d)),
+		panel.Box(
+			"stack", ui.If(d.Begun, ui.Notice(p, "ok", p.T(tSweepBegun))),
+			panel.Of(p, "nights-title", tNights, ui.PlainRows(p, ui.Beside(p, nightColumns(), d.Weeks), tNights)),
+			SweepRuns(p, d),
+		),
+	)
+}
+
+// drawnAnew has the part of the page drawn again while a sweep is running.
+func (d SweepsData) drawnAnew() templ.Attributes {
+	if d.Now == nil {
+		return nil
+	}
+	return templ.Attributes{"hx-get": "/sweeps/_runs", "hx-trigger": "every 2s", "hx-target": "this", "hx-swap": "outerHTML"}
+}
+
+// sweepNow is the sweep that is running.
+func sweepNow(p *ui.Page, s *sweep.Sweep) templ.Component {
+	return ui.Facts(
+		p, "now-title", tSweepNow,
+		ui.TextFact(text.State, "strong", p.T(tSweepStep, s.Step(), s.Steps())),
+		ui.TextFact(tSweepBy, "", wording.Actor(p, s.By)),
+		ui.TextFact(text.Reason, "", s.Reason),
+		ui.TextFact(tSweepNode, "mono", s.Node),
+		ui.TextFact(tSweepLooked, "", ui.Count(s.LookedAt)),
+		ui.TextFact(tSweepPushed, "", ui.Count(s.PushedRows())),
+	)
+}
+
+func sweepList(p *ui.Page, d SweepsData) templ.Component {
+	if len(d.Rows) == 0 {
+		return panel.Of(p, "runs-title", tSweepRuns, ui.Empty(p, "moon", p.T(tSweepNone), p.T(tSweepNoHow)))
+	}
+	rows := ui.PlainRows(p, ui.Rowed(p, SweepColumns, d.Rows), tSweepRuns)
+	return panel.Of(p, "runs-title", tSweepRuns, rows, ui.If(d.Older != 0, sweepOlder(p, d.Older)))
 }
 
 func sweepWhat(what string) text.Text { return ui.TextFor(sweepWhats, what) }
@@ -114,10 +162,6 @@ var SweepColumns = []ui.Column[sweepRun]{
 	ui.TextCol("node", tSweepNode, func(w sweepRun) string { return w.Node }).Optional(),
 }
 
-func olderSweeps(before int64) templ.SafeURL {
-	return templ.URL("/sweeps?before=" + strconv.FormatInt(before, 10))
-}
-
 var weekdays = []text.Text{
 	{ZH: "周一", EN: "Mon"},
 	{ZH: "周二", EN: "Tue"},
@@ -128,9 +172,11 @@ var weekdays = []text.Text{
 	{ZH: "周日", EN: "Sun"},
 }
 
-func weekdayColumns() (all []ui.Heading) {
-	for _, d := range weekdays {
-		all = append(all, ui.Head(d))
+// nightColumns are the days of a week.
+func nightColumns() (all []ui.Column[[]SweepNight]) {
+	for i, day := range weekdays {
+		all = append(all, ui.TextCol("", day, func([]SweepNight) string { return "" }).
+			With(func(p *ui.Page, week []SweepNight) templ.Component { return sweepNight(p, week[i]) }))
 	}
 	return all
 }
