@@ -72,6 +72,11 @@ var keyNames = map[string]text.Text{
 	"token":       {ZH: "服务令牌或个人令牌", EN: "a service's or a personal token"},
 }
 
+// unmarked leaves out what marks a text up.
+var unmarked = strings.NewReplacer("`", "", "**", "")
+
+func (o Operation) title() string { return o.Method + " " + o.Path }
+
 var (
 	tTitle    = text.Text{ZH: "接口文档", EN: "API reference"}
 	tIntro    = text.Text{ZH: "请求与应答均为 JSON，密钥放在 Authorization: Bearer 中。说明取自程序读取请求所用的声明，原文为英文；供程序使用的同一份描述：", EN: "Requests and answers are JSON, the key goes into Authorization: Bearer. The same description for programs:"}
@@ -97,9 +102,12 @@ var (
 
 // keysOf names the keys of which an operation takes one.
 func keysOf(p *ui.Page, names []string) string {
+	if len(names) == 0 {
+		return p.T(tNoKey)
+	}
 	all := make([]string, len(names))
 	for i, name := range names {
 		all[i] = p.T(keyNames[name])
 	}
-	return strings.Join(all, p.T(tOr))
+	return p.T(tKey) + ": " + strings.Join(all, p.T(tOr)) + "."
 }
