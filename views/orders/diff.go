@@ -4,12 +4,26 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
+
+// Diff compares two callbacks of an order on a page of its own.
+func Diff(p *ui.Page, no string, a, b *console.Callback) templ.Component {
+	return orderPart(p, no, p.T(tDiffPage), p.T(tDiffPage), DiffPanel(p, no, a, b))
+}
+
+// Raw is one callback of an order on a page of its own.
+func Raw(p *ui.Page, no string, c *console.Callback) templ.Component {
+	title := p.T(text.CallbackFrom)
+	return orderPart(p, no, title, title+" "+strconv.FormatInt(c.ID, 36), RawPanel(p, no, c))
+}
 
 // change is one line of a comparison.
 type change struct {

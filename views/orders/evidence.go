@@ -2,11 +2,13 @@ package orders
 
 import (
 	"context"
+	"strconv"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
 	"backstop/views/ui"
+	"backstop/views/wording"
 )
 
 // EvidenceData is one order's story for a dispute.
@@ -15,6 +17,18 @@ type EvidenceData struct {
 	Evidence *console.Evidence
 	File     *evidence.File
 	Text     string // the signed file itself
+}
+
+// seal says who exported the file and when, and what proves that it is whole.
+func (d EvidenceData) seal(p *ui.Page) []ui.Fact {
+	return []ui.Fact{
+		ui.TextFact(tEvidenceBy, "", wording.Actor(p, d.Evidence.ExportedBy)),
+		ui.TextFact(tEvidenceAt, "mono small", d.Evidence.ExportedAt+" · "+d.Evidence.Zone),
+		ui.TextFact(tEvidenceSum, "mono small wrap", d.File.SHA256),
+		ui.TextFact(tEvidenceSign, "mono small wrap", d.File.Signature.Algorithm+" "+d.File.Signature.Value),
+		ui.TextFact(tEvidenceKey, "mono small wrap", d.File.Signature.KeyID+" · "+d.File.Signature.PublicKey),
+		ui.TextFact(tEvidenceChain, "mono small wrap", strconv.FormatInt(d.Evidence.AuditRows, 10)+" · "+d.Evidence.AuditHead),
+	}
 }
 
 // facts are the order and its entries.
@@ -29,7 +43,8 @@ func (d EvidenceData) facts() []ui.Fact {
 		ui.MoneyFact(text.PaidSum, d.Order.PaidAmount, d.Order.Currency),
 	}
 	for _, t := range d.Transfers {
-		facts = append(facts, ui.BodyFact(text.Ledger, transferLine(t)).As("wrap"))
+		accounts, ref := ui.Styled("mono small", t.Debit+" → "+t.Credit), ui.Styled("mono small muted", t.Ref)
+		facts = append(facts, ui.BodyFact(text.Ledger, words(accounts, ui.Money(t.Amount, t.Currency), ref)).As("wrap"))
 	}
 	return facts
 }

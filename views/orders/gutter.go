@@ -7,6 +7,8 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // The gutter of a story is a scale of time: the way between two events grows with the time
@@ -35,6 +37,12 @@ func pauseOf(p *ui.Page, from, to int64) gutterGap {
 		at.name = "+" + p.Took(d.Round(100*time.Millisecond))
 	}
 	return at
+}
+
+// gutter is the way to an event from the one before it.
+func gutter(p *ui.Page, from, to int64) templ.Component {
+	g := pauseOf(p, from, to)
+	return ui.If(g.step > 0, ui.Styled("pause "+g.class(), g.name))
 }
 
 // class is the gap's height in the style sheet.

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,21 @@ type StoryData struct {
 	Unmask    panel.Unmask
 	Print     bool // for paper: everything is open
 	timeline       // set by fitted
+}
+
+func (s StoryData) asks() bool { return s.Asking != nil && s.CanAsk }
+
+func (s StoryData) resends() bool { return s.Resend != nil && s.CanResend }
+
+// actions are the buttons beside the number of an order.
+func (s StoryData) actions(p *ui.Page) parts {
+	return parts{
+		panel.UnmaskButton(p, s.Unmask),
+		ui.If(s.CanNote, ui.Button(p, ui.Act{Icon: "user", Label: text.Note, More: opens("note")})),
+		ui.If(s.asks(), ui.Button(p, ui.Act{Icon: "search", Label: text.QueryNow, More: opens("ask")})),
+		ui.If(slices.Contains(p.Decides, "refund"), ui.ButtonLink(p, "#refund-amount", ui.Act{Icon: "undo-2", Label: text.Refund})),
+		ui.If(s.resends(), ui.Button(p, ui.Act{Icon: "send", Label: text.Resend, Class: "primary", More: opens("resend")})),
+	}
 }
 
 // line is the CSS class of an item: its mood and its phase.
@@ -66,34 +82,19 @@ func line(i console.Item) string {
 	return kind + " ph-" + string(i.Phase)
 }
 
+// icons are those of events; a clock stands for the others.
+var icons = map[console.ItemKind]string{
+	console.ItemCallback: "webhook", console.ItemStatus: "arrow-right-left", console.ItemNotification: "bell-ring",
+	console.ItemAttempt: "send", console.ItemException: "triangle-alert", console.ItemSettled: "wrench", console.ItemBreaker: "zap-off",
+	console.ItemCall: "search", console.ItemAct: "user", console.ItemProposal: "user", console.ItemVerdict: "user",
+	console.ItemRefund: "undo-2", console.ItemDispute: "scale",
+}
+
 func dotIcon(i console.Item) string {
-	switch {
-	case i.Callback != nil:
-		return "webhook"
-	case i.Move != nil && i.Move.From == "":
+	if i.Move != nil && i.Move.From == "" {
 		return "receipt-text"
-	case i.Move != nil:
-		return "arrow-right-left"
-	case i.Queued != nil:
-		return "bell-ring"
-	case i.Attempt != nil:
-		return "send"
-	case i.Exception != nil:
-		return "triangle-alert"
-	case i.Call != nil:
-		return "search"
-	case i.Breaker != nil:
-		return "zap-off"
-	case i.Settled != nil:
-		return "wrench"
-	case i.Refund != nil:
-		return "undo-2"
-	case i.Dispute != nil:
-		return "scale"
-	case i.Act != nil, i.Proposal != nil, i.Verdict != nil:
-		return "user"
 	}
-	return "clock"
+	return cmp.Or(icons[i.Kind()], "clock")
 }
 
 func planText(p *ui.Page, plan *console.Plan) string {

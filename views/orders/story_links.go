@@ -31,6 +31,20 @@ func phasePath(s StoryData, part string, phase console.Phase) templ.SafeURL {
 	return templ.URL(path)
 }
 
+// phaseLink is an ordinary link, so that it works without scripts.
+func phaseLink(p *ui.Page, s StoryData, phase console.Phase, label text.Text, n int64) templ.Component {
+	page := phasePath(s, "", phase)
+	more := templ.Attributes{"id": "phase-" + string(phase)}
+	if s.Unmask.Until == 0 {
+		more["hx-get"], more["hx-target"] = string(phasePath(s, "/_story", phase)), "#story"
+		more["hx-swap"], more["hx-push-url"] = "outerHTML", string(page)
+	}
+	if phase == s.Phase {
+		more["aria-current"] = "true"
+	}
+	return anchor(page, p.T(label)+" "+ui.Count(n), more)
+}
+
 // stepLink leads to one event; where it is filtered out, to the whole story.
 func stepLink(s StoryData, i int) templ.SafeURL {
 	anchor := "#s-" + strconv.Itoa(i+1)
