@@ -201,44 +201,12 @@ func orderAmount(p *ui.Page, o orderRow) templ.Component {
 }
 
 func orderState(p *ui.Page, o orderRow) templ.Component {
-	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
-		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
-		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
-			return templ_7745c5c3_CtxErr
-		}
-		templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
-		if !templ_7745c5c3_IsBuffer {
-			defer func() {
-				templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
-				if templ_7745c5c3_Err == nil {
-					templ_7745c5c3_Err = templ_7745c5c3_BufErr
-				}
-			}()
-		}
-		ctx = templ.InitializeContext(ctx)
-		templ_7745c5c3_Var5 := templ.GetChildren(ctx)
-		if templ_7745c5c3_Var5 == nil {
-			templ_7745c5c3_Var5 = templ.NopComponent
-		}
-		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.Pill(p, ui.StateOf(ui.OrderStates, o.Status)).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		if o.DisputedAmount != 0 {
-			templ_7745c5c3_Err = ui.Pill(p, ui.State{Kind: "bad", Icon: "shield-alert", Label: tDisputed}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-		}
-		if look, ok := ui.Refunded[o.RefundStatus()]; ok {
-			templ_7745c5c3_Err = ui.Pill(p, look).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-		}
-		return nil
-	})
+	refunded, ok := ui.Refunded[o.RefundStatus()]
+	return templ.Join(
+		ui.Pill(p, ui.StateOf(ui.OrderStates, o.Status)),
+		ui.If(o.DisputedAmount != 0, ui.Pill(p, ui.State{Kind: "bad", Icon: "shield-alert", Label: tDisputed})),
+		ui.If(ok, ui.Pill(p, refunded)),
+	)
 }
 
 var _ = templruntime.GeneratedTemplate
