@@ -6,6 +6,7 @@ import (
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"
+	"backstop/views/wording"
 
 	"github.com/a-h/templ"
 )
@@ -24,24 +25,55 @@ type GoLive struct {
 // Over reports whether nothing is left to do.
 func (g GoLive) Over() bool { return g.Verified && g.Enabled }
 
-// supplierSteps lead from the callback URL to the first order.
-func supplierSteps(p *ui.Page, g GoLive) templ.Component {
+// supplierSteps lead from the callback URL to the first order; nil = there are none.
+func supplierSteps(p *ui.Page, g *GoLive) templ.Component {
+	if g == nil {
+		return templ.NopComponent
+	}
+	tryPaste := panel.LinkLine("", p.T(tTryPaste), link.Supplier(g.Code)+"/playground")
 	return panel.Steps(p, "next", tNextSteps, []panel.Step{
 		{Title: p.T(tCallbackCopy), Done: g.Received, How: ui.Copied(p, g.Callback)},
-		{Title: p.T(tTryCallback), Done: g.Verified, How: playgroundStep(p, g)},
-		{Title: p.T(tTryQuery), Done: g.Queried, How: queryStep(p, g)},
-		{Title: p.T(tEnableLast), Done: g.Enabled, How: enableStep(p, g)},
+		{Title: p.T(tTryCallback), Done: g.Verified, How: tryPaste},
+		{Title: p.T(tTryQuery), Done: g.Queried, How: queryStep(p, *g)},
+		{Title: p.T(tEnableLast), Done: g.Enabled, How: ui.If(!g.Enabled, ui.Say(p.T(tEnableField)))},
 	})
 }
 
 // merchantSteps lead from the endpoint to the first order.
 func merchantSteps(p *ui.Page, d MerchantData) templ.Component {
+	mayPing := d.CanPing && !d.Steps.Acknowledged && len(d.Addresses) > 0
+	order := ui.Say(p.T(tOrderHow))
+	if d.Steps.Ordered {
+		order = panel.LinkLine("", p.T(tItsOrders), ordersOf(d.Code))
+	}
 	return panel.Steps(p, "next", tNextSteps, []panel.Step{
 		{Title: p.T(tEndpointStep), Done: len(d.Addresses) > 0},
-		{Title: p.T(tPingStep), Done: d.Steps.Pinged, How: pingStep(p, d)},
-		{Title: p.T(tAckStep), Done: d.Steps.Acknowledged, How: ackStep(p, d)},
-		{Title: p.T(tOrderStep), Done: d.Steps.Ordered, How: orderStep(p, d)},
+		{
+			Title: p.T(tPingStep), Done: d.Steps.Pinged,
+			How: ui.If(mayPing, templ.Join(ui.Say(p.T(tPingHow)), panel.OpenDialog(p, "ping-0", "send", tPing))),
+		},
+		{
+			Title: p.T(tAckStep), Done: d.Steps.Acknowledged,
+			How: ui.If(d.Steps.Pinged && !d.Steps.Acknowledged, ui.Say(p.T(tNotAcked))),
+		},
+		{Title: p.T(tOrderStep), Done: d.Steps.Ordered, How: order},
 	})
+}
+
+// queryStep tries a query now, if the reader may, and says how the supplier answered.
+func queryStep(p *ui.Page, g GoLive) templ.Component {
+	var parts []templ.Component
+	if !g.CanQuery {
+		parts = append(parts, ui.Say(p.T(tNoQuery)))
+	} else if maySettings(p) {
+		try := ui.Button(p, ui.Act{Label: tTryQuery, Class: "sm", More: templ.Attributes{"disabled": p.Frozen}})
+		parts = append(parts, ui.Say(p.T(tTryQueryHow)), panel.Form(string(link.Supplier(g.Code))+"/try", nil, panel.FormKey(g.Key), try))
+	}
+	if g.Tried != nil {
+		answer := p.T(tTried, p.T(wording.CallResult(g.Tried)))
+		parts = append(parts, panel.Line(answer, templ.Attributes{"role": "status", "class": "strong"}))
+	}
+	return templ.Join(parts...)
 }
 
 // ordersOf is where the orders of a merchant are listed.

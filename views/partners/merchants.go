@@ -42,7 +42,7 @@ func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 		},
 		Actions: []templ.Component{settingsButton(p, link.Settings("merchants", d.Code), tEditSettings)},
 		Lead:    []templ.Component{ui.If(!d.Over(), merchantSteps(p, d)), merchantNow(p, d)},
-		Main:    []templ.Component{ui.If(d.Pinged != nil, pingAnswer(p, d.Pinged)), addressList(p, d), breakerHistory(p, d.History)},
+		Main:    []templ.Component{pingAnswer(p, d.Pinged), addressList(p, d), breakerHistory(p, d.History)},
 		Side: []templ.Component{
 			breakerPanel(p, d), ui.Facts(p, "told-title", tNotifySettings, d.settings(p)...),
 			ui.Facts(p, "api-keys-title", tAPIKeys, keyFact(p, tAPIKey, d.Keys.API), keyFact(p, tPayoutKey, d.Keys.Payout)),
@@ -122,7 +122,7 @@ func (d MerchantData) addressColumns() []ui.Column[addressRow] {
 		ui.StateCol("state", text.State, func(a addressRow) ui.State { return addressState(a.Address) }),
 		ui.TimeCol("ok", tLastOK, func(a addressRow) *int64 { return a.OKAt }),
 		ui.TextCol("ping", tPing, func(addressRow) string { return "" }).
-			With(func(p *ui.Page, a addressRow) templ.Component { return addressButtons(p, d, a) }),
+			With(func(p *ui.Page, a addressRow) templ.Component { return panel.Spaced(openers(p, d.addressActs(a))...) }),
 	}
 }
 

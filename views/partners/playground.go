@@ -10,8 +10,11 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // PlaygroundTime is how a time is entered, in the reader's zone.
@@ -28,6 +31,59 @@ type PlaygroundData struct {
 
 func examplePaste(code string) string {
 	return "POST /callback/" + code + " HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\nout_trade_no=…&trade_no=…&sign=…"
+}
+
+// Playground shows what would become of a callback, without any effect.
+func Playground(p *ui.Page, d PlaygroundData) templ.Component {
+	request := panel.Input{
+		ID: "request", Label: tPasteLabel, Hint: p.T(tPasteHint, ui.Count(callback.MaxPaste)), Value: d.Request, More: templ.Attributes{
+			"class": "mono", "rows": "12", "required": true, "spellcheck": "false",
+			"maxlength": strconv.Itoa(callback.MaxPaste), "placeholder": examplePaste(d.Code),
+		},
+	}
+	from := panel.Input{
+		ID: "from", Label: tPasteFrom, Hint: p.T(tPasteFromHint), Value: d.From,
+		More: templ.Attributes{"class": "input mono", "maxlength": "64", "placeholder": "203.0.113.7"},
+	}
+	now := p.At(p.Now.UnixMicro()).Format(PlaygroundTime)
+	at := panel.Input{
+		ID: "at", Label: tPasteAt, Hint: p.T(tPasteAtHint), Value: d.At,
+		More: templ.Attributes{"class": "input mono", "maxlength": "32", "placeholder": now},
+	}
+	paste := panel.Form(string(link.Supplier(d.Code))+"/playground", templ.Attributes{"class": "body playground"},
+		ui.If(d.Problem != "", ui.Notice(p, "bad", d.Problem)),
+		panel.TextField(p, request),
+		panel.Box("pair", panel.InputField(p, from), panel.InputField(p, at)),
+		panel.Paragraph("row", ui.Button(p, ui.Act{Icon: "flask-conical", Label: tPasteCheck, Class: "primary"})),
+	)
+	return panel.Page(p, p.T(tPlayground),
+		ui.Crumb(p, string(link.Supplier(d.Code)), text.Supplier), panel.Head(p.T(tPlaygroundOf, d.Code), p.T(tPlaygroundHow)),
+		panel.Box("stack", playgroundResult(p, d), panel.Section("paste-title", p.T(tPasteTitle), "", nil, paste)))
+}
+
+// playgroundResult is what was found; nothing if nothing was pasted.
+func playgroundResult(p *ui.Page, d PlaygroundData) templ.Component {
+	f := d.Found
+	if f == nil {
+		return templ.NopComponent
+	}
+	return panel.Box("grid g-1-1",
+		panel.Checks(p, f.Steps),
+		panel.Section("would-title", p.T(tWould), "", ui.Pill(p, ui.OutcomeState(f.Outcome)), panel.Box("body stack-tight",
+			panel.Line(wouldText(p, f), templ.Attributes{"class": "strong"}),
+			ui.FactList(p, playgroundFacts(p, d, f)...),
+			panel.Small(p.T(tNothingDone)),
+		)),
+	)
+}
+
+// wouldMove is the order's state, and that which it would have.
+func wouldMove(p *ui.Page, w *payment.Preview) templ.Component {
+	is := ui.Pill(p, ui.StateOf(ui.OrderStates, w.Order.Status))
+	if w.To == "" {
+		return is
+	}
+	return panel.Spaced(is, panel.Text("→"), ui.Pill(p, ui.StateOf(ui.OrderStates, w.To)))
 }
 
 // playgroundFacts are what the message says, and what it would do.

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/settings"
 	"backstop/internal/settings/apply"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -85,19 +86,39 @@ type NewObject struct {
 	Codes   []string // of merchants, for payout accounts
 }
 
-// asks reports whether the form asks for a field.
-func (d NewObject) asks(field string) bool {
-	switch field {
-	case "merchant":
-		return d.Section.Kind == settings.PayoutAccountKind
-	case "kind":
-		return d.Section.Kind == "supplier"
-	case "name":
-		return d.Section.Kind == "merchant" || d.Section.Kind == "supplier" || d.Section.Kind == "subscription"
-	case "url":
-		return d.Section.Kind == "merchant"
+// newField is one of the fields of that form.
+type newField struct {
+	name        string
+	label, hint text.Text
+	choices     []panel.Choice // nil = it is typed
+	optional    bool
+}
+
+// fields are what identifies an object of the section.
+func (d NewObject) fields() (all []newField) {
+	kind := d.Section.Kind
+	if kind == settings.PayoutAccountKind {
+		all = append(all, newField{name: "merchant", label: text.Merchant, choices: choicesOf(d.Codes)})
 	}
-	return true
+	all = append(all, newField{name: "code", label: text.CodeWord, hint: tCodeRule})
+	if kind == "merchant" || kind == "supplier" || kind == "subscription" {
+		all = append(all, newField{name: "name", label: text.Name, optional: true})
+	}
+	switch kind {
+	case "supplier":
+		all = append(all, newField{name: "kind", label: text.Kind, choices: choicesOf(d.Kinds)})
+	case "merchant":
+		all = append(all, newField{name: "url", label: tFirstURL, hint: tFirstURLHow})
+	}
+	return all
+}
+
+func choicesOf(words []string) []panel.Choice {
+	all := make([]panel.Choice, len(words))
+	for i, word := range words {
+		all[i] = panel.Choice{Value: word, Label: word}
+	}
+	return all
 }
 
 // group is the inputs of one part of the form.
@@ -159,19 +180,42 @@ func (in SettingsInput) hint(p *ui.Page) string {
 	return strings.Join(parts, " ")
 }
 
-// invalid marks the input of a field with a problem.
-func invalid(in SettingsInput) templ.Attributes {
-	if in.Problem == "" {
-		return nil
+// attributes are those of its control.
+func (in SettingsInput) attributes() templ.Attributes {
+	all := templ.Attributes{"id": in.id(), "name": in.Path}
+	if in.Problem != "" {
+		all["aria-invalid"], all["aria-describedby"], all["autofocus"] = "true", in.id()+"-problem", true
 	}
-	return templ.Attributes{"aria-invalid": "true", "aria-describedby": in.id() + "-problem", "autofocus": true}
+	return all
 }
 
-func (d NewObject) invalid(name string) templ.Attributes {
-	if d.Problem[name] == "" {
-		return nil
+// choices are what a select offers.
+func (in SettingsInput) choices(p *ui.Page) (all []panel.Choice) {
+	if in.Shown == "" || in.empty() {
+		all = append(all, panel.Choice{Label: p.T(tNotListed)})
 	}
-	return templ.Attributes{"aria-invalid": "true", "autofocus": true}
+	for _, choice := range in.Choices {
+		all = append(all, panel.Choice{Value: choice, Label: choiceText(p, choice)})
+	}
+	return all
+}
+
+// overlaps are what becomes of the stored secrets when there is a new one.
+func (in SettingsInput) overlaps(p *ui.Page) (all []panel.Choice, chosen string) {
+	all = []panel.Choice{{Label: p.T(tOverlapNone)}, {Value: apply.OverlapKeep, Label: p.T(tOverlapKeep)}}
+	if in.Stored > 1 {
+		return append(all, panel.Choice{Value: apply.OverlapEnd, Label: p.T(tOverlapEnd)}), ""
+	}
+	return all, apply.OverlapKeep
+}
+
+// attributes are those of a field that is typed.
+func (d NewObject) attributes(f newField) templ.Attributes {
+	all := templ.Attributes{"id": "new-" + f.name, "name": f.name, "value": d.Typed[f.name], "required": !f.optional}
+	if d.Problem[f.name] != "" {
+		all["aria-invalid"], all["autofocus"] = "true", true
+	}
+	return all
 }
 
 // draftLink leads to the form with a draft.

@@ -30,6 +30,8 @@ var keyKinds = map[supplier.KeyKind]text.Text{
 // SupplierPage is one supplier: how it does, what it was refused for, its keys and settings.
 func SupplierPage(p *ui.Page, d *console.SupplierDetail, g *GoLive) templ.Component {
 	code := link.Query(d.Code)
+	try := ui.Act{Icon: "flask-conical", Label: tPlayground, Class: "primary"}
+	playground := ui.ButtonLink(p, string(link.Supplier(d.Code))+"/playground", try)
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/suppliers", Label: text.Suppliers}, Title: p.Supplier(d.Code), State: supplierState(p, d.SupplierHealth),
 		About: []ui.Fact{
@@ -38,8 +40,8 @@ func SupplierPage(p *ui.Page, d *console.SupplierDetail, g *GoLive) templ.Compon
 			ui.LinkFact(text.Text{}, p.T(text.Orders), templ.URL("/orders?supplier="+code)),
 			ui.LinkFact(text.Text{}, p.T(tItsWaiting), link.Awaited(d.Code)),
 		},
-		Actions: []templ.Component{settingsButton(p, link.Settings("suppliers", d.Code), tEditSettings), playgroundButton(p, d.Code)},
-		Lead:    []templ.Component{ui.If(d.Broken, ui.Notice(p, "bad", p.T(tUnusableHow))), supplierLead(p, g)},
+		Actions: []templ.Component{settingsButton(p, link.Settings("suppliers", d.Code), tEditSettings), playground},
+		Lead:    []templ.Component{ui.If(d.Broken, ui.Notice(p, "bad", p.T(tUnusableHow))), ui.If(g != nil && !g.Over(), supplierSteps(p, g))},
 		Main: []templ.Component{
 			ui.TablePanel(p, "refusals-title", refusalTexts, refusalColumns(d), d.Refusals),
 			ui.TablePanel(p, "calls-title", callTexts, callColumns, d.Calls),
@@ -54,14 +56,6 @@ func SupplierPage(p *ui.Page, d *console.SupplierDetail, g *GoLive) templ.Compon
 	})
 }
 
-// supplierLead is what is left to do; nothing if the settings cannot be used, or nothing is left.
-func supplierLead(p *ui.Page, g *GoLive) templ.Component {
-	if g == nil || g.Over() {
-		return templ.NopComponent
-	}
-	return supplierSteps(p, *g)
-}
-
 func supplierFigures(p *ui.Page, s console.SupplierHealth) []ui.Fact {
 	return []ui.Fact{
 		ui.BodyFact(tCallbacksMinute, supplierFlow(p, s)),
@@ -69,7 +63,7 @@ func supplierFigures(p *ui.Page, s console.SupplierHealth) []ui.Fact {
 		ui.TextFact(tPaidShare, "", shareOf(p, s.PaidShare)),
 		ui.BodyFact(tLastCallback, supplierGap(p, s)),
 		ui.BodyFact(tTopFailing, supplierFailing(p, s)),
-		ui.BodyFact(tBreakerTitle, supplierBreaker(p, s)),
+		ui.BodyFact(tBreakerTitle, templ.Join(ui.Pill(p, ui.StateOf(ui.BreakerStates, breakerState(s.Breaker))), openSince(p, s))),
 		ui.BodyFact(text.WaitingN, supplierWaiting(p, s)),
 		ui.BodyFact(tPaidToday, panel.Sums(p, s.Paid.Sums)),
 	}
@@ -123,11 +117,7 @@ var callColumns = []ui.Column[report.Calls]{
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, c report.Calls) string { return p.T(wording.CallOp(suppliercall.Op(c.Op))) }),
 	ui.CountCol("count", tCallsN, func(c report.Calls) int64 { return c.All() }),
 	ui.Col("success", tCallsAnswered, ui.TextKind, func(_ *ui.Page, c report.Calls) ui.Cell {
-		class := ""
-		if callsFail(c) {
-			class = "t-bad"
-		}
-		return ui.Cell{Text: ui.Percent(callsShare(c), 1), Class: class}
+		return ui.Cell{Text: ui.Percent(callsShare(c), 1), Class: bad(callsFail(c))}
 	}).As("num"),
 	ui.WordCol("p95", text.P95, func(p *ui.Page, c report.Calls) string { return ui.P95Text(p, c.Took) }).As("num"),
 	ui.TextCol("failures", tCallsFailed, failedClasses).As(""),
@@ -141,6 +131,33 @@ var keyColumns = []ui.Column[supplier.Key]{
 	ui.WordCol("kind", text.Kind, func(p *ui.Page, k supplier.Key) string { return p.T(keyKinds[k.Kind]) }).As(""),
 	ui.TextCol("fingerprint", tFingerprint, func(k supplier.Key) string { return k.Fingerprint }).As("wrap mono small").With(keyFingerprint),
 	ui.TextCol("expires", tKeyEnds, func(supplier.Key) string { return "" }).With(keyEnd),
+}
+
+func supplierAllowlist(p *ui.Page, s console.SupplierHealth) templ.Component {
+	if len(s.AllowIPs) == 0 {
+		return panel.Text(p.T(tAnyAddress))
+	}
+	lines := make([]templ.Component, len(s.AllowIPs))
+	for i, r := range s.AllowIPs {
+		lines[i] = ui.Styled("sub", r.String())
+	}
+	return templ.Join(lines...)
+}
+
+func keyFingerprint(p *ui.Page, k supplier.Key) templ.Component {
+	shown := panel.Text(k.Fingerprint)
+	if k.Fingerprint == "" {
+		shown = ui.Styled("muted", p.T(tNoFingerprint))
+	}
+	return templ.Join(shown, ui.If(k.Serial != "", ui.Styled("muted sub", p.T(tSerial, k.Serial))))
+}
+
+func keyEnd(p *ui.Page, k supplier.Key) templ.Component {
+	if k.NotAfter.IsZero() {
+		return ui.Styled("muted", p.T(tNeverEnds))
+	}
+	left := ui.Styled(bad(k.NotAfter.Sub(p.Now) < console.ExpirySoon), daysLeft(p, k.NotAfter))
+	return templ.Join(left, ui.Styled("muted small sub", p.Day(k.NotAfter.UnixMicro())))
 }
 
 func breakerState(r *breaker.Row) string {

@@ -12,10 +12,40 @@ import (
 	"backstop/internal/supplier"
 	"backstop/views/chart"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
 )
+
+// Suppliers is the list of suppliers, those that need an operator first.
+func Suppliers(p *ui.Page, all []console.SupplierHealth) templ.Component {
+	l := ui.List{Query: ui.Query{Path: "/suppliers"}}.Listed(p, ui.Headings(SupplierColumns), ui.Cells(p, SupplierColumns, all))
+	rows := noSuppliers(p)
+	if len(all) > 0 {
+		rows = ui.PlainRows(p, l, text.Suppliers)
+	}
+	add := settingsButton(p, link.NewObject("suppliers"), tAddSupplier)
+	return panel.Page(p, p.T(text.Suppliers),
+		panel.Headed(p.T(text.Suppliers), ui.Say(p.T(tSuppliersHow)), add, ui.ExportMenu(p, l)),
+		panel.Labelled(p.T(text.Suppliers), "suppliers", rows),
+	)
+}
+
+func noSuppliers(p *ui.Page) templ.Component {
+	return ui.Empty(p, "webhook", p.T(tNoSuppliers), p.T(tNoSuppliersHow))
+}
+
+// supplierFlow is callbacks a minute, with those of the same hour a week ago.
+func supplierFlow(p *ui.Page, s supplierHealth) templ.Component {
+	now, before, known := s.PerMinute()
+	weekAgo := p.T(tNoWeekAgo)
+	if known {
+		weekAgo = p.T(tWeekAgo, perMinute(before))
+	}
+	count := panel.Anchor("", perMinute(now), callbacksOf(s.Code, ""))
+	return templ.Join(panel.Box("", count), ui.Styled("muted small sub", weekAgo))
+}
 
 // markColour is the class of the colour of a supplier's mark.
 func markColour(code string) string {
@@ -47,7 +77,9 @@ var SupplierColumns = []ui.Column[supplierHealth]{
 	ui.TextCol("kind", text.Kind, func(s supplierHealth) string { return s.Kind }).ExportOnly(),
 	ui.Col("state", text.State, ui.StateKind, func(p *ui.Page, s supplierHealth) ui.Cell {
 		return ui.Cell{State: supplierState(p, s)}
-	}).As("").With(supplierStateCell),
+	}).As("").With(func(p *ui.Page, s supplierHealth) templ.Component {
+		return templ.Join(ui.Pill(p, supplierState(p, s)), openSince(p, s))
+	}),
 	ui.TimeCol("open_since", tOpenSince, func(s supplierHealth) *int64 { return ui.MomentOr(s.OpenSince) }).ExportOnly(),
 	ui.TextCol("per_minute", tCallbacksMinute, func(s supplierHealth) string {
 		now, _, _ := s.PerMinute()
@@ -174,6 +206,14 @@ func callsShare(c report.Calls) float64 {
 		}
 	}
 	return float64(ok) / float64(max(c.All(), 1))
+}
+
+// bad is the class of a figure that is bad, if it is.
+func bad(is bool) string {
+	if is {
+		return "t-bad"
+	}
+	return ""
 }
 
 func callsFail(c report.Calls) bool { return callsShare(c) < console.HealthyShare }

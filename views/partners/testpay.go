@@ -4,7 +4,10 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/order"
 	"backstop/internal/testmode"
+	"backstop/views/panel"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // TestPayData is an order of test mode, and what was just done with it.
@@ -12,6 +15,28 @@ type TestPayData struct {
 	Order    *order.Order
 	Merchant string           // code
 	Played   *testmode.Played // nil = nothing
+}
+
+// TestPay is the page on which a payment of test mode is made.
+func TestPay(p *ui.Page, d TestPayData) templ.Component {
+	parts := []templ.Component{ui.Say(p.T(tTestPayHow))}
+	switch played := d.Played; {
+	case played == nil:
+	case played.At.IsZero():
+		parts = append(parts, testPlayed(p, played))
+	default:
+		parts = append(parts, ui.Notice(p, "info", p.T(tTestLateAt, p.Full(played.At.UnixMicro()))))
+	}
+	parts = append(parts, ui.FactList(p, d.facts(p)...))
+	for _, s := range testmode.Scenarios {
+		button := ui.Act{Label: scenarios[s].label}
+		if s == testmode.Pays {
+			button.Class = "primary"
+		}
+		hidden := ui.Hidden("scenario", string(s))
+		parts = append(parts, panel.Form("", nil, hidden, ui.Button(p, button), panel.Small(p.T(scenarios[s].how))))
+	}
+	return panel.Outside(p, "pay-title", tTestPay, tTestPay, append(parts, panel.Languages(""))...)
 }
 
 // facts describe the order.
