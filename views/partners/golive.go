@@ -30,7 +30,7 @@ func supplierSteps(p *ui.Page, g *GoLive) templ.Component {
 	if g == nil {
 		return templ.NopComponent
 	}
-	tryPaste := panel.LinkLine("", p.T(tTryPaste), link.Supplier(g.Code)+"/playground")
+	tryPaste := panel.LinkLine(link.Supplier(g.Code)+"/playground", p.T(tTryPaste))
 	return panel.Steps(p, "next", tNextSteps, []panel.Step{
 		{Title: p.T(tCallbackCopy), Done: g.Received, How: ui.Copied(p, g.Callback)},
 		{Title: p.T(tTryCallback), Done: g.Verified, How: tryPaste},
@@ -44,7 +44,7 @@ func merchantSteps(p *ui.Page, d MerchantData) templ.Component {
 	mayPing := d.CanPing && !d.Steps.Acknowledged && len(d.Addresses) > 0
 	order := ui.Say(p.T(tOrderHow))
 	if d.Steps.Ordered {
-		order = panel.LinkLine("", p.T(tItsOrders), ordersOf(d.Code))
+		order = panel.LinkLine(ordersOf(d.Code), p.T(tItsOrders))
 	}
 	return panel.Steps(p, "next", tNextSteps, []panel.Step{
 		{Title: p.T(tEndpointStep), Done: len(d.Addresses) > 0},
@@ -67,11 +67,11 @@ func queryStep(p *ui.Page, g GoLive) templ.Component {
 		parts = append(parts, ui.Say(p.T(tNoQuery)))
 	} else if maySettings(p) {
 		try := ui.Button(p, ui.Act{Label: tTryQuery, Class: "sm", More: templ.Attributes{"disabled": p.Frozen}})
-		parts = append(parts, ui.Say(p.T(tTryQueryHow)), panel.Form(string(link.Supplier(g.Code))+"/try", nil, panel.FormKey(g.Key), try))
+		parts = append(parts, ui.Say(p.T(tTryQueryHow)), panel.PostForm(string(link.Supplier(g.Code))+"/try", nil, panel.FormKey(g.Key), try))
 	}
 	if g.Tried != nil {
 		answer := p.T(tTried, p.T(wording.CallResult(g.Tried)))
-		parts = append(parts, panel.Line(answer, templ.Attributes{"role": "status", "class": "strong"}))
+		parts = append(parts, panel.Said(answer, templ.Attributes{"role": "status", "class": "strong"}))
 	}
 	return templ.Join(parts...)
 }

@@ -33,7 +33,7 @@ func Merchants(p *ui.Page, l ui.List) templ.Component {
 }
 
 func merchantName(_ *ui.Page, m merchantRow) templ.Component {
-	name := panel.Anchor("", wording.MerchantName(m.Name, m.Code, m.ID), link.Merchant(m.Code))
+	name := panel.Anchor(link.Merchant(m.Code), wording.MerchantName(m.Name, m.Code, m.ID))
 	return panel.Spaced(name, ui.Styled("mono muted small", m.Code))
 }
 
@@ -94,11 +94,11 @@ func (d MerchantData) breakerActs() []dialog {
 
 func breakerPanel(p *ui.Page, d MerchantData) templ.Component {
 	acts := d.breakerActs()
-	parked := panel.Anchor("", p.T(tParkedCount, ui.Count(d.Parked.Count)), link.Parked(d.Code))
+	parked := panel.Anchor(link.Parked(d.Code), p.T(tParkedCount, ui.Count(d.Parked.Count)))
 	body := panel.Box("body stack-tight",
 		ui.Say(d.says(p)),
-		ui.If(d.Parked.Count > 0, panel.Paragraph("strong", parked)),
-		ui.If(d.CanControl, panel.Paragraph("row", openers(p, acts)...)),
+		ui.If(d.Parked.Count > 0, panel.Line("strong", parked)),
+		ui.If(d.CanControl, panel.Line("row", openers(p, acts)...)),
 	)
 	return panel.Section("breaker-title", p.T(tBreakerTitle), "", ui.Pill(p, ui.StateOf(ui.BreakerStates, string(d.state()))),
 		append([]templ.Component{body}, dialogs(p, d, acts)...)...)
@@ -119,7 +119,7 @@ func addressList(p *ui.Page, d MerchantData) templ.Component {
 
 // addressActs are what the reader may do with an endpoint. Their forms name it, as there may be several.
 func (d MerchantData) addressActs(a addressRow) (all []dialog) {
-	about := templ.Join(panel.Line(a.URL, templ.Attributes{"class": "mono small wrap"}), ui.Hidden("endpoint", a.Key))
+	about := templ.Join(panel.Paragraph("mono small wrap", a.URL), ui.Hidden("endpoint", a.Key))
 	if d.CanPing {
 		all = append(all, dialog{"ping-" + a.at, "send", "ping", d.FormKey + a.at, tPing, tPingT, tPingHow, about})
 	}
@@ -161,12 +161,12 @@ func pingAnswer(p *ui.Page, a *notify.Attempt) templ.Component {
 	if a == nil {
 		return templ.NopComponent
 	}
-	how := " · " + p.Took(time.Duration(a.TookUS)*time.Microsecond)
+	how := "· " + p.Took(time.Duration(a.TookUS)*time.Microsecond)
 	if a.HTTPStatus > 0 {
 		how += " · HTTP " + strconv.Itoa(a.HTTPStatus)
 	}
 	return panel.Section("pinged-title", p.T(tPinged), "", ui.Pill(p, wording.AttemptState(*a)), panel.Box("body",
-		panel.Paragraph("", ui.Styled("mono", a.URL), panel.Text(how)),
+		panel.Line("", ui.Styled("mono", a.URL), panel.Text(how)),
 		ui.If(a.Error != "", ui.Say(wording.AttemptError(p, a.Error))),
 		ui.If(a.ResponseHeader != "" || len(a.ResponseBody) > 0, ui.Code(a.ResponseHeader+"\n\n"+string(a.ResponseBody))),
 	))

@@ -50,11 +50,11 @@ func Playground(p *ui.Page, d PlaygroundData) templ.Component {
 		ID: "at", Label: tPasteAt, Hint: p.T(tPasteAtHint), Value: d.At,
 		More: templ.Attributes{"class": "input mono", "maxlength": "32", "placeholder": now},
 	}
-	paste := panel.Form(string(link.Supplier(d.Code))+"/playground", templ.Attributes{"class": "body playground"},
+	paste := panel.PostForm(string(link.Supplier(d.Code))+"/playground", templ.Attributes{"class": "body playground"},
 		ui.If(d.Problem != "", ui.Notice(p, "bad", d.Problem)),
 		panel.TextField(p, request),
 		panel.Box("pair", panel.InputField(p, from), panel.InputField(p, at)),
-		panel.Paragraph("row", ui.Button(p, ui.Act{Icon: "flask-conical", Label: tPasteCheck, Class: "primary"})),
+		panel.Line("row", ui.Button(p, ui.Act{Icon: "flask-conical", Label: tPasteCheck, Class: "primary"})),
 	)
 	return panel.Page(p, p.T(tPlayground),
 		ui.Crumb(p, string(link.Supplier(d.Code)), text.Supplier), panel.Head(p.T(tPlaygroundOf, d.Code), p.T(tPlaygroundHow)),
@@ -70,7 +70,7 @@ func playgroundResult(p *ui.Page, d PlaygroundData) templ.Component {
 	return panel.Box("grid g-1-1",
 		panel.Checks(p, f.Steps),
 		panel.Section("would-title", p.T(tWould), "", ui.Pill(p, ui.OutcomeState(f.Outcome)), panel.Box("body stack-tight",
-			panel.Line(wouldText(p, f), templ.Attributes{"class": "strong"}),
+			panel.Paragraph("strong", wouldText(p, f)),
 			ui.FactList(p, playgroundFacts(p, d, f)...),
 			panel.Small(p.T(tNothingDone)),
 		)),

@@ -229,7 +229,7 @@ func settingsInput(p *ui.Page, in SettingsInput) templ.Component {
 			}
 		}
 		if in.Problem != "" {
-			templ_7745c5c3_Err = panel.Line(in.Problem, templ.Attributes{"class": "err", "role": "alert", "id": in.id() + "-problem"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.Said(in.Problem, templ.Attributes{"class": "err", "role": "alert", "id": in.id() + "-problem"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -461,7 +461,7 @@ func newInput(p *ui.Page, d NewObject, f newField) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Problem[f.name] != "" {
-				templ_7745c5c3_Err = panel.Line(d.Problem[f.name], templ.Attributes{"class": "err", "role": "alert"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.Said(d.Problem[f.name], templ.Attributes{"class": "err", "role": "alert"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -26,8 +26,7 @@ func Settings(p *ui.Page, x SettingsIndex) templ.Component {
 func draftList(p *ui.Page, drafts []apply.Draft) templ.Component {
 	lines := make([]templ.Component, len(drafts))
 	for i, d := range drafts {
-		form := panel.Anchor("btn sm mono", d.Object.String(), draftLink(d))
-		lines[i] = panel.Paragraph("row", form, ui.Styled("muted", p.T(tDraftSince, p.Away(d.At))))
+		lines[i] = panel.Line("row", objectLink(draftLink(d), d.Object.String()), ui.Styled("muted", p.T(tDraftSince, p.Away(d.At))))
 	}
 	return panel.Section("drafts-title", p.T(tDrafts), "", nil, panel.Box("body stack-tight", lines...))
 }
@@ -41,13 +40,18 @@ func settingsSection(p *ui.Page, s SectionObjects) templ.Component {
 	}
 	var objects []templ.Component
 	for _, code := range s.Codes {
-		objects = append(objects, panel.Anchor("btn sm mono", code, link.Settings(s.Word, code)))
+		objects = append(objects, objectLink(link.Settings(s.Word, code), code))
 	}
 	if s.More > 0 {
 		objects = append(objects, ui.Styled("muted", p.T(tMoreObjects, ui.Count(int64(s.More)))))
 	}
 	return panel.Section(s.Word, label, "", button,
-		panel.Box("body stack-tight", panel.Small(p.T(s.Help)), panel.Paragraph("row wrap", objects...)))
+		panel.Box("body stack-tight", panel.Small(p.T(s.Help)), panel.Line("row wrap", objects...)))
+}
+
+// objectLink leads to the form of an object.
+func objectLink(href templ.SafeURL, name string) templ.Component {
+	return panel.Linked(href, templ.Attributes{"class": "btn sm mono"}, panel.Text(name))
 }
 
 // SettingsPage is the form of one object.
@@ -57,15 +61,15 @@ func SettingsPage(p *ui.Page, d SettingsData) templ.Component {
 	for _, g := range d.groups() {
 		fields = append(fields, fieldGroup(p, g))
 	}
-	fields = append(fields, panel.Paragraph("row", panel.Submit(p, "", tReview)))
+	fields = append(fields, panel.Line("row", panel.Submit(p, "", tReview)))
 	discard := ui.Button(p, ui.Act{Label: tDiscard, More: templ.Attributes{"disabled": p.Frozen}})
 	return panel.Page(p, title,
 		ui.Crumb(p, "/settings", text.Settings), panel.Head(title, ""), panel.Did(p, d.Did),
 		settingsNotices(p, d), othersChanged(p, d.Others),
 		panel.Box("stack",
 			supplierSteps(p, d.GoLive),
-			panel.Form(path, templ.Attributes{"class": "stack", "data-guard": true}, fields...),
-			ui.If(d.Draft != nil, panel.Form(path+"/discard", nil, discard)),
+			panel.PostForm(path, templ.Attributes{"class": "stack", "data-guard": true}, fields...),
+			ui.If(d.Draft != nil, panel.PostForm(path+"/discard", nil, discard)),
 			ui.If(d.Entry.Stored, SettingsHistory(p, d.History)),
 		),
 	)
@@ -73,7 +77,7 @@ func SettingsPage(p *ui.Page, d SettingsData) templ.Component {
 
 func settingsNotices(p *ui.Page, d SettingsData) templ.Component {
 	var all []templ.Component
-	add := func(ok bool, kind string, says string) { all = append(all, ui.If(ok, ui.Notice(p, kind, says))) }
+	add := func(ok bool, kind, says string) { all = append(all, ui.If(ok, ui.Notice(p, kind, says))) }
 	add(!d.Entry.Stored, "info", p.T(tIsNew))
 	if d.Draft != nil && len(d.Draft.Typed) > 0 {
 		add(true, "info", p.T(tDraftShown, p.Short(d.Draft.At)))
@@ -102,7 +106,7 @@ func SettingsReviewed(p *ui.Page, r SettingsReview) templ.Component {
 		ui.Crumb(p, path, tBackToForm), panel.Head(titleOf(p, r.Section, r.Plan.Object), ""), othersChanged(p, r.Others),
 		panel.Box("stack",
 			ui.TablePanel(p, "difference-title", differenceTexts, differenceColumns(r.Plan.Object), r.Plan.Differences),
-			panel.Section("apply-title", p.T(tApply), "narrow", nil, panel.Box("body", panel.Form(path+"/review", panel.Tight,
+			panel.Section("apply-title", p.T(tApply), "narrow", nil, panel.Box("body", panel.PostForm(path+"/review", panel.Guarded,
 				panel.FormKey(r.Key),
 				ui.Hidden("version", strconv.FormatInt(r.Plan.Version, 10)),
 				panel.Small(p.T(tApplyHow)),
@@ -124,13 +128,13 @@ func SettingHistory(p *ui.Page, s apply.Section, o settings.Object, rows []setti
 func SettingsSecrets(p *ui.Page, m SettingsMade) templ.Component {
 	secrets := make([]templ.Component, len(m.Secrets))
 	for i, s := range m.Secrets {
-		secrets[i] = panel.Box("", panel.Line(p.T(s.Label), templ.Attributes{"class": "strong"}), ui.Copied(p, s.Value))
+		secrets[i] = panel.Box("", panel.Paragraph("strong", p.T(s.Label)), ui.Copied(p, s.Value))
 	}
 	parts := []templ.Component{made(p, secrets...)}
 	if merchant := link.Merchant(m.Object.ID); m.Section.Kind == "merchant" {
 		parts = append(parts,
 			panel.Box("narrow", panel.ReasonPanel(p, "ping", string(merchant)+"/ping", m.Key, tTestNow, tPingHow)),
-			panel.LinkLine("btn", p.T(tMerchantSteps), merchant))
+			panel.Line("", ui.ButtonLink(p, string(merchant), ui.Act{Label: tMerchantSteps})))
 	}
 	return panel.Page(p, p.T(tMadeTitle),
 		ui.Crumb(p, string(settingsLink(m.Section, m.Object)), tBackToForm), panel.Head(titleOf(p, m.Section, m.Object), ""),
@@ -152,7 +156,7 @@ func SettingsNew(p *ui.Page, d NewObject) templ.Component {
 	}
 	parts = append(parts, ui.If(d.Section.Kind == "merchant", panel.Small(p.T(tKeysMade))), panel.Submit(p, "", tContinue))
 	return panel.Page(p, title, ui.Crumb(p, "/settings", text.Settings), panel.Head(title, ""),
-		panel.Labelled(title, "narrow", panel.Box("body", panel.Form(string(link.NewObject(d.Section.Word)), panel.Tight, parts...))))
+		panel.Labelled(title, "narrow", panel.Box("body", panel.PostForm(string(link.NewObject(d.Section.Word)), panel.Guarded, parts...))))
 }
 
 // settingsButton leads to a form of the settings.

@@ -43,7 +43,7 @@ func supplierFlow(p *ui.Page, s supplierHealth) templ.Component {
 	if known {
 		weekAgo = p.T(tWeekAgo, perMinute(before))
 	}
-	count := panel.Anchor("", perMinute(now), callbacksOf(s.Code, ""))
+	count := panel.Anchor(callbacksOf(s.Code, ""), perMinute(now))
 	return templ.Join(panel.Box("", count), ui.Styled("muted small sub", weekAgo))
 }
 

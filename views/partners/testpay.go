@@ -34,7 +34,7 @@ func TestPay(p *ui.Page, d TestPayData) templ.Component {
 			button.Class = "primary"
 		}
 		hidden := ui.Hidden("scenario", string(s))
-		parts = append(parts, panel.Form("", nil, hidden, ui.Button(p, button), panel.Small(p.T(scenarios[s].how))))
+		parts = append(parts, panel.PostForm("", nil, hidden, ui.Button(p, button), panel.Small(p.T(scenarios[s].how))))
 	}
 	return panel.Outside(p, "pay-title", tTestPay, tTestPay, append(parts, panel.Languages(""))...)
 }
