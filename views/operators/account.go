@@ -2,10 +2,15 @@
 package operators
 
 import (
+	"strconv"
 	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/base/text"
+	"backstop/views/panel"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // Account is what one's own settings show.
@@ -22,6 +27,94 @@ type Account struct {
 // zones are suggestions; any name of the IANA list is accepted.
 var zones = strings.Fields("Asia/Shanghai Asia/Hong_Kong Asia/Taipei Asia/Tokyo Asia/Singapore Asia/Kolkata Asia/Dubai" +
 	" Europe/London Europe/Berlin Europe/Paris America/New_York America/Chicago America/Los_Angeles America/Sao_Paulo Australia/Sydney UTC")
+
+// Me is a person's own settings.
+func Me(p *ui.Page, a Account) templ.Component {
+	second := panel.Anchor("/me/second", p.T(tSetUpOrChange))
+	return panel.Page(p, p.T(text.Account),
+		panel.Head(p.T(text.Account), p.User+" · "+p.T(text.Role)+" "+p.OwnRoles()),
+		ui.If(a.Problem != "", templ.Join(problemNotice(p, a.Problem), ui.Say(""))),
+		panel.Box("settings",
+			ui.If(!a.Forced, narrow(p, "choices", text.Account, "body", choicesForm(p, a))),
+			panel.Box("stack",
+				ui.If(!a.Forced, sessions(p, a.Sessions)),
+				ui.If(p.Provider != "", ui.Notice(p, "info", p.T(tSetThere, p.Provider))),
+				ui.If(p.Provider == "" && !a.Forced, narrow(p, "second-factor", text.SecondFactor, "body", second)),
+				ui.If(p.Provider == "", narrow(p, "new-password", tNewPassword, "body", passwordForm(p))),
+			),
+		),
+	)
+}
+
+// narrow is a panel as wide as a form.
+func narrow(p *ui.Page, id string, title text.Text, class string, parts ...templ.Component) templ.Component {
+	return panel.Section(id, p.T(title), "narrow", nil, panel.Box(class, parts...))
+}
+
+func choicesForm(p *ui.Page, a Account) templ.Component {
+	density := ui.Comfortable
+	if p.Compact {
+		density = ui.Compact
+	}
+	var rows []panel.Choice
+	for _, n := range access.PageRows {
+		rows = append(rows, panel.Choice{Value: strconv.Itoa(n), Label: strconv.Itoa(n)})
+	}
+	return panel.PostForm("/me", nil,
+		panel.SelectField(p, panel.Input{ID: "language", Label: tLanguage, Value: a.Language},
+			panel.Choice{Label: p.T(tByBrowser)},
+			panel.Choice{Value: "zh", Label: ui.NameZH, More: templ.Attributes{"lang": "zh-CN"}},
+			panel.Choice{Value: "en", Label: ui.NameEN, More: templ.Attributes{"lang": "en"}}),
+		panel.SelectField(p, panel.Input{ID: "theme", Label: tTheme, Value: a.Theme},
+			panel.Choice{Label: p.T(tByBrowser)},
+			panel.Choice{Value: "light", Label: p.T(text.Light)},
+			panel.Choice{Value: "dark", Label: p.T(text.Dark)}),
+		zoneField(p, a),
+		panel.SelectField(p, panel.Input{ID: "density", Label: ui.RowHeight, Hint: p.T(tRowHeightHow), Value: density},
+			panel.Choice{Value: ui.Comfortable, Label: p.T(ui.ComfortableRows)},
+			panel.Choice{Value: ui.Compact, Label: p.T(ui.CompactRows)}),
+		panel.SelectField(p, panel.Input{ID: "rows", Label: tRowsPerPage, Value: strconv.Itoa(a.Rows)}, rows...),
+		ui.Button(p, ui.Act{Label: text.Save, Class: "primary"}),
+	)
+}
+
+func passwordForm(p *ui.Page) templ.Component {
+	old := templ.Attributes{"type": "password", "autocomplete": "current-password", "required": true, "maxlength": "1024"}
+	return panel.PostForm("/me/password", nil,
+		userName(p.User),
+		panel.BlankField(p, panel.Input{ID: "old", Label: tOldPassword, More: old}),
+		newPasswords(p, p.T(tPasswordRule)+" "+p.T(tEndsOthers), false),
+		ui.Button(p, ui.Act{Label: text.Save, Class: "primary"}),
+	)
+}
+
+// newPasswords asks for a new password, twice.
+func newPasswords(p *ui.Page, hint string, focus bool) templ.Component {
+	more := func(focus bool) templ.Attributes {
+		return templ.Attributes{
+			"type": "password", "autocomplete": "new-password", "required": true, "minlength": "12", "maxlength": "256",
+			"autofocus": focus,
+		}
+	}
+	return templ.Join(
+		panel.BlankField(p, panel.Input{ID: "new", Label: tNewPassword1, Hint: hint, More: more(focus)}),
+		panel.BlankField(p, panel.Input{ID: "again", Label: tNewPassword2, More: more(false)}),
+	)
+}
+
+// sessions are the user's devices that are signed in.
+func sessions(p *ui.Page, all []access.Session) templ.Component {
+	endOthers := panel.PostForm("/me/sessions/end", nil, ui.Button(p, ui.Act{Label: tEndOthers, Class: "sm"}))
+	return panel.Section("sessions", p.T(tSessions), "narrow", nil,
+		ui.PlainRows(p, ui.Rowed(p, append(sessionColumns, endColumn), all), tSessions),
+		ui.If(len(all) > 1, panel.Footer(endOthers)))
+}
+
+// endOne ends a session that is not this one.
+func endOne(p *ui.Page, s access.Session) templ.Component {
+	more := templ.Attributes{"name": "session", "value": s.Hash, "aria-label": p.T(tEndOne, s.Device, s.RemoteAddr)}
+	return ui.If(!s.Here, panel.PostForm("/me/sessions/end", nil, ui.Button(p, ui.Act{Label: tEnd, Class: "sm", More: more})))
+}
 
 // Texts of this page.
 var (

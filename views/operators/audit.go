@@ -9,6 +9,7 @@ import (
 	"backstop/internal/list"
 	"backstop/internal/pause"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -26,6 +27,39 @@ type AuditData struct {
 	// KeyNeeded the first whose key is not here; 0 = none.
 	Checked                   bool
 	Length, Broken, KeyNeeded int64
+}
+
+// Audit is the list of acts.
+func Audit(p *ui.Page, l ui.List, a AuditData) templ.Component {
+	l = l.As(AuditTexts)
+	rows := ui.Nothing(p, l)
+	if !l.Empty {
+		rows = templ.Join(
+			ui.Groups(p, l, tByAct, "action", a.Acts, a.MoreActs), ui.Groups(p, l, tByPerson, "actor", a.Actors, a.MoreActors),
+			ui.Rows(p, l, text.Audit), ui.Pager(p, l),
+		)
+	}
+	footer := ui.ButtonLink(p, "/audit?check=1", ui.Act{Icon: "shield-check", Label: tAuditCheck, Class: "sm"})
+	if a.OfRole {
+		footer = ui.Styled("", p.T(tAuditOfRole, p.OwnRoles()))
+	}
+	return panel.Page(p, p.T(text.Audit),
+		panel.ListHead(p.T(text.Audit), ui.DisplayMenu(p, l), ui.ExportMenu(p, l)),
+		ui.ViewTabs(p, l),
+		panel.Box("stack",
+			ui.If(a.Checked, auditCheck(p, a)),
+			panel.Labelled(p.T(text.Audit), "", ui.FilterBar(p, l), rows, panel.Footer(footer)),
+		),
+	)
+}
+
+// auditCheck is the result of a check of the chain.
+func auditCheck(p *ui.Page, a AuditData) templ.Component {
+	return templ.Join(
+		ui.If(a.Broken == 0 && a.KeyNeeded == 0, ui.Notice(p, "ok", p.T(tAuditWhole, ui.Count(a.Length)))),
+		ui.If(a.Broken > 0, ui.Notice(p, "bad", p.T(tAuditBroken, ui.Count(a.Broken)))),
+		ui.If(a.KeyNeeded > 0, ui.Notice(p, "bad", p.T(tAuditKey, ui.Count(a.KeyNeeded)))),
+	)
 }
 
 // AuditTexts is what the audit says.
@@ -50,7 +84,9 @@ var ActColumns = []ui.Column[audit.Row]{
 		return ui.Cell{Text: r.Action, Show: p.T(wording.Act(r.Action))}
 	}).InFiles(text.Action),
 	ui.TextCol("object", text.Object, func(r audit.Row) string { return r.Object + ":" + r.ObjectID }).InFiles(text.BatchRow).As("").
-		With(actObject),
+		With(func(p *ui.Page, r audit.Row) templ.Component {
+			return ui.If(r.ObjectID != "", ui.ID(p, r.ObjectID, ui.Tail(r.ObjectID), string(objectLink(r))))
+		}),
 	ui.NoteCol("reason", text.Reason, func(_ *ui.Page, r audit.Row) string { return wording.ActReason(r) }).As("wrap"),
 	ui.TextCol("params", text.Detail, func(r audit.Row) string { return r.Params }).As("small wrap").With(actDetail),
 	ui.NoteCol("from", text.Address, func(_ *ui.Page, r audit.Row) string { return r.RemoteAddr }).InFiles(text.From).

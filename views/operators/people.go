@@ -127,6 +127,74 @@ var PersonColumns = []ui.Column[Person]{
 	ui.TimeCol("added", text.Created, func(x Person) *int64 { return &x.CreatedAt }).Optional(),
 }
 
+// People is the list of operators, with who may be invited as what.
+func People(p *ui.Page, x PeopleData) templ.Component {
+	invite := narrow(p, "invite-title", tInvite, "body", inviteForm(p, x))
+	if x.NoPasswords {
+		invite = ui.Notice(p, "info", p.T(tByGroups))
+	}
+	return panel.Page(p, p.T(text.Operators),
+		panel.Head(p.T(text.Operators), p.T(tPeopleHow)),
+		ui.If(x.Link == nil, panel.Did(p, x.Did)),
+		inviteLink(p, x.Link),
+		ui.If(x.First, templ.Join(ui.Notice(p, "ok", p.T(tFirst)), panel.LinkLine("/guide", p.T(tFirstLater)))),
+		panel.Box("stack",
+			ui.TablePanel(p, "people-title", personTexts, PersonColumns, x.People),
+			panel.Box("settings",
+				invite,
+				panel.Section("roles-title", p.T(tRoles), "narrow", panel.Anchor("/roles", p.T(tMatrix)), roleList(p, x.Roles)),
+			),
+		),
+	)
+}
+
+func inviteForm(p *ui.Page, x PeopleData) templ.Component {
+	name := templ.Attributes{"required": true, "maxlength": "64", "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+	mail := templ.Attributes{"type": "email", "maxlength": "254", "autocomplete": "off"}
+	return panel.PostForm("/operators", panel.Guarded,
+		panel.FormKey(x.Key),
+		panel.Small(p.T(tInviteHow)),
+		panel.BlankField(p, panel.Input{ID: "invite-name", Name: "name", Label: text.Name, Hint: p.T(tNameRule), More: name}),
+		roleField(p, x.Roles, access.Viewer),
+		merchantsField(p, "invite-merchants", ""),
+		ui.If(x.Mails, panel.BlankField(p, panel.Input{ID: "invite-email", Name: "email", Label: tEmail, Hint: p.T(tEmailHow), More: mail})),
+		ui.Reason(p, "invite-reason", text.ReasonAudit, "", false),
+		panel.Code(p, "invite-code"),
+		panel.Submit(p, "", tInvite),
+	)
+}
+
+func merchantsField(p *ui.Page, id string, limit access.Merchants) templ.Component {
+	more := templ.Attributes{"maxlength": "2000", "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+	return panel.InputField(p, panel.Input{
+		ID: id, Name: "merchants", Label: text.Merchants, Hint: p.T(tMerchantsRule), Value: string(limit), More: more,
+	})
+}
+
+func inviteLink(p *ui.Page, l *InviteLink) templ.Component {
+	return ui.If(l != nil, linkNotice(p, l))
+}
+
+// Roles is what each role may do.
+func Roles(p *ui.Page, roles []Role) templ.Component {
+	return panel.Page(p, p.T(tMatrix), panel.Head(p.T(tMatrix), p.T(tRolesHow)),
+		ui.TablePanel(p, "matrix-title", ui.ListTexts{Title: tMatrix}, roleColumns(roles), access.Permissions))
+}
+
+// Welcome is the page of an invitation; an empty name = its link is no longer valid.
+func Welcome(p *ui.Page, w Invited) templ.Component {
+	parts := []templ.Component{ui.Notice(p, "bad", p.T(tLinkEnded)), panel.LinkLine("/login", p.T(tSignIn))}
+	if w.Name != "" {
+		parts = []templ.Component{
+			problemNotice(p, w.Problem),
+			ui.Say(p.T(tWelcomeHow, w.Name, p.RoleNames(w.Roles.Names()))),
+			panel.PostForm("/invite/"+w.Token, nil, userName(w.Name), newPasswords(p, p.T(tPasswordRule), true),
+				ui.Button(p, ui.Act{Label: tWelcome, Class: "primary"})),
+		}
+	}
+	return panel.Outside(p, "welcome", tWelcome, tWelcome, append(parts, panel.Languages(""))...)
+}
+
 var personTexts = ui.ListTexts{Title: text.Operators, Icon: "users"}
 
 // PersonData is what the page of one operator shows.
@@ -143,7 +211,10 @@ type PersonData struct {
 
 var sessionColumns = []ui.Column[access.Session]{
 	ui.TextCol("device", tDevice, func(s access.Session) string { return s.Device }).As("nowrap"),
-	ui.TextCol("from", text.Address, func(s access.Session) string { return s.RemoteAddr }).As("mono small nowrap").With(sessionFrom),
+	ui.TextCol("from", text.Address, func(s access.Session) string { return s.RemoteAddr }).As("mono small nowrap").
+		With(func(p *ui.Page, s access.Session) templ.Component {
+			return panel.Spaced(panel.Text(s.RemoteAddr), ui.If(s.Here, ui.Styled("tag", p.T(tThisOne))))
+		}),
 	ui.TimeCol("started", tStarted, func(s access.Session) *int64 { return &s.StartedAt }),
 	ui.TimeCol("seen", tLastSeen, func(s access.Session) *int64 { return &s.SeenAt }),
 }
@@ -211,7 +282,9 @@ func roleColumns(roles []Role) []ui.Column[access.Permission] {
 	all := []ui.Column[access.Permission]{
 		ui.Col("permission", tPermission, ui.TextKind, func(p *ui.Page, permission access.Permission) ui.Cell {
 			return ui.Cell{Text: string(permission), Show: p.T(wording.Permissions[permission])}
-		}).With(permissionCell),
+		}).With(func(p *ui.Page, permission access.Permission) templ.Component {
+			return panel.Spaced(panel.Text(p.T(wording.Permissions[permission])), ui.Styled("hint mono", string(permission)))
+		}),
 	}
 	for _, role := range roles {
 		all = append(all, ui.Col(role.Name, ui.RoleText(role.Name), ui.TextKind, func(p *ui.Page, permission access.Permission) ui.Cell {

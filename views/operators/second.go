@@ -8,8 +8,10 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/text"
 	"backstop/internal/passkey"
+	"backstop/views/panel"
 	"backstop/views/ui"
 
+	"github.com/a-h/templ"
 	"github.com/boombuler/barcode/qr"
 )
 
@@ -26,6 +28,94 @@ type Second struct {
 
 	Passkeys []passkey.Passkey
 	Question *passkey.Question // for a passkey; nil = none is asked for
+}
+
+// GiveSecond asks for the second factor after the password.
+func GiveSecond(p *ui.Page, x Second) templ.Component {
+	next := ui.Hidden("next", x.Next)
+	byCode := panel.PostForm("/second", tight, next, codeField(p, "code", true), ui.Button(p, ui.Act{Label: tContinue, Class: "primary"}))
+	return panel.Page(p, p.T(text.SecondFactor),
+		panel.Head(p.T(text.SecondFactor), p.T(tSecondHow)), codeNotice(p, x.Problem),
+		panel.Labelled(p.T(text.SecondFactor), "narrow", panel.Box("body",
+			byCode, givePasskey(p, "/second", x.Question, text.GivePasskey, next),
+		)),
+	)
+}
+
+// passkeyAsk is a form that asks for a passkey.
+type passkeyAsk struct {
+	action string
+	use    string // "get" or "create"
+	names  string // what the names of its fields begin with
+	label  text.Text
+}
+
+// givePasskey asks for a passkey that there is; no question = it is not asked for.
+func givePasskey(p *ui.Page, action string, q *passkey.Question, label text.Text, next templ.Component) templ.Component {
+	return ui.If(q != nil, passkeyForm(p, passkeyAsk{action, "get", "passkey_", label}, q, next))
+}
+
+func removePasskey(p *ui.Page, k passkey.Passkey) templ.Component {
+	more := templ.Attributes{"name": "passkey", "value": k.ID, "aria-label": p.T(tRemoveWhich, k.Device)}
+	return panel.PostForm("/me/second/passkeys/remove", nil, ui.Button(p, ui.Act{Label: tRemovePasskey, Class: "sm", More: more}))
+}
+
+func codeNotice(p *ui.Page, problem CodeProblem) templ.Component {
+	return ui.If(problem.Text != (text.Text{}), ui.Notice(p, "bad", problem.in(p)))
+}
+
+func codeField(p *ui.Page, id string, focus bool) templ.Component {
+	return panel.BlankField(p, panel.Input{ID: id, Name: "code", Label: text.SecondCode, More: templ.Attributes{
+		"required": true, "maxlength": "32", "inputmode": "numeric", "autocomplete": "one-time-code", "autofocus": focus,
+	}})
+}
+
+// codeForm does something with the second factor, by a code.
+func codeForm(p *ui.Page, path, id string, label text.Text) templ.Component {
+	return panel.PostForm("/me/second/"+path, tight, codeField(p, id, false), ui.Button(p, ui.Act{Label: label}))
+}
+
+// tight are the attributes of a form whose rows are close together.
+var tight = templ.Attributes{"class": "stack-tight"}
+
+// SetUpSecond is where a person sets up the second factor, sees the recovery codes, or removes it.
+func SetUpSecond(p *ui.Page, x Second) templ.Component {
+	parts := []templ.Component{
+		panel.Headed(p.T(text.SecondFactor), panel.LinkLine("/me", p.T(text.Account))), codeNotice(p, x.Problem),
+	}
+	switch {
+	case x.Offer != nil:
+		parts = append(parts, ui.If(x.Required, ui.Notice(p, "warn", p.T(tMustSetUp))), offered(p, x))
+	case x.Recovery != nil:
+		goOn := ui.ButtonLink(p, "/", ui.Act{Label: tContinue, Class: "primary"})
+		parts = append(parts, narrow(p, "recovery", tRecovery, "body stack-tight",
+			ui.Say(p.T(tRecoveryHow)), ui.Copied(p, strings.Join(x.Recovery, "\n")), panel.Line("", goOn)))
+	case x.Since != nil:
+		parts = append(parts, narrow(p, "second", text.SecondFactor, "body stack-tight",
+			ui.Say(p.T(tSecondSince, p.Short(*x.Since))), ui.Say(p.T(tRecoveryLeft, x.Left)),
+			codeForm(p, "codes", "renew-code", tRenew),
+			ui.If(!x.Required, codeForm(p, "remove", "remove-code", tRemove)),
+		), passkeys(p, x))
+	}
+	return panel.Page(p, p.T(text.SecondFactor), parts...)
+}
+
+// offered is a second factor to set up.
+func offered(p *ui.Page, x Second) templ.Component {
+	return narrow(p, "set-up", tSetUp, "body stack-tight",
+		ui.Say(p.T(tSetUpHow)), drawQR(p, x.QR), panel.Small(p.T(tKey)), ui.Copied(p, x.Offer.Secret),
+		panel.PostForm("/me/second", tight, ui.Hidden("sealed", x.Offer.Sealed), codeField(p, "code", false),
+			ui.Button(p, ui.Act{Label: tSetUp, Class: "primary"})),
+	)
+}
+
+// passkeys are those of the person, and the form of a new one.
+func passkeys(p *ui.Page, x Second) templ.Component {
+	ask := passkeyAsk{"/me/second/passkeys", "create", "", tAddPasskey}
+	list := ui.PlainRows(p, ui.Rowed(p, passkeyColumns, x.Passkeys), tPasskeys)
+	add := ui.If(x.Question != nil, passkeyForm(p, ask, x.Question, panel.Code(p, "passkey-code")))
+	return ui.If(x.Question != nil || len(x.Passkeys) > 0, panel.Section("passkeys", p.T(tPasskeys), "narrow", nil,
+		ui.If(len(x.Passkeys) > 0, list), panel.Box("body stack-tight", ui.Say(p.T(tPasskeysHow)), add)))
 }
 
 var passkeyColumns = []ui.Column[passkey.Passkey]{
@@ -75,8 +165,6 @@ func NewQR(content string) (QR, error) {
 	}
 	return QR{Size: side + 2*quiet, Path: path.String()}, nil
 }
-
-func joinLines(lines []string) string { return strings.Join(lines, "\n") }
 
 // Texts of these pages.
 var (

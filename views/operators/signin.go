@@ -6,7 +6,11 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/text"
 	"backstop/internal/passkey"
+	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // Problem is what was wrong with a form, for its page to say.
@@ -109,6 +113,61 @@ type Login struct {
 	Provider    string
 	NoPasswords bool              // but for the operator for emergencies
 	Passkey     *passkey.Question // of whoever signs in; nil = nobody can by one
+}
+
+// SignIn is the page for signing in.
+func SignIn(p *ui.Page, l Login) templ.Component {
+	problem := problemNotice(p, l.Problem)
+	if l.Problem == TooMany {
+		problem = ui.Notice(p, "warn", p.T(tTooMany, l.wait(p)))
+	}
+	atProvider := panel.Linked(link.SignIn(l.Next, false), templ.Attributes{"class": "btn primary"}, panel.Text(p.T(tAtProvider, l.Provider)))
+	form := templ.Join(byPassword(p, l), panel.Small(p.T(tFirstHint)))
+	if l.NoPasswords {
+		form = emergency(p, l)
+	}
+	return panel.Outside(p, "signin", tSignIn, tSignInLong,
+		problem,
+		ui.If(l.Provider != "", panel.Line("", atProvider)),
+		givePasskey(p, "/login/passkey", l.Passkey, tByPasskey, ui.Hidden("next", l.Next)),
+		form,
+		panel.Languages("/login"),
+	)
+}
+
+// problemNotice says what was wrong with a form; "" = nothing was.
+func problemNotice(p *ui.Page, problem Problem) templ.Component {
+	return ui.If(problem != "", ui.Notice(p, Problems[problem].Kind, p.T(Problems[problem].Label)))
+}
+
+func byPassword(p *ui.Page, l Login) templ.Component {
+	send := ui.Act{Label: tSignIn}
+	if l.Provider == "" {
+		send.Class = "primary"
+	}
+	name := templ.Attributes{
+		"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false", "required": true, "maxlength": "64",
+		"autofocus": l.Provider == "",
+	}
+	password := templ.Attributes{"type": "password", "autocomplete": "current-password", "required": true, "maxlength": "1024"}
+	return panel.PostForm("/login", nil,
+		ui.Hidden("next", l.Next),
+		panel.InputField(p, panel.Input{ID: "name", Label: tName, Value: l.Name, More: name}),
+		panel.BlankField(p, panel.Input{ID: "password", Label: tPassword, More: password}),
+		ui.Button(p, send),
+	)
+}
+
+// NotAdmitted says why somebody whom the provider lets in may not come in here, and whom to ask.
+func NotAdmitted(p *ui.Page, reason string) templ.Component {
+	return panel.Outside(p, "signin", tNotAdmitted, tNotAdmitted,
+		ui.Notice(p, "bad", reason), panel.LinkLine(link.SignIn("/", true), p.T(tAsAnother)))
+}
+
+// SignedOut goes on to the provider, to end the person's session there.
+func SignedOut(p *ui.Page, provider, to string) templ.Component {
+	return panel.Outside(p, "signin", tSignedOut, tSignedOut,
+		ui.Say(p.T(tOutThere, provider)), panel.LinkLine(templ.URL(to), p.T(tGoOn, provider)))
 }
 
 func (l Login) wait(p *ui.Page) string {
