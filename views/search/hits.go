@@ -6,6 +6,8 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // Place is a page, or an act, that is found by its name.
@@ -46,6 +48,15 @@ type Hit struct {
 	Path, Icon    string
 	Label, Detail string
 	Press         string // see Place
+}
+
+// hitLink are the attributes of a line's link.
+func hitLink(h Hit) templ.Attributes {
+	a := templ.Attributes{"href": string(templ.URL(h.Path))}
+	if h.Press != "" {
+		a["data-press"] = h.Press
+	}
+	return a
 }
 
 // HitGroup is what was found of one kind.

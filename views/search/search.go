@@ -1,7 +1,42 @@
 // Package search draws what leads to the pages of all districts: search, palette and saved views.
 package search
 
-import "backstop/internal/base/text"
+import (
+	"backstop/internal/base/text"
+	"backstop/views/orders"
+	"backstop/views/panel"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// Search shows what was found where that is more than one thing, or nothing; without a text, all
+// pages and acts.
+func Search(p *ui.Page, d Finds) templ.Component {
+	parts := []templ.Component{searchForm(p, d.Q)}
+	if d.None() {
+		parts = append(parts, ui.Empty(p, "search", p.T(tNothingFound), p.T(tSearchHow)))
+	} else if d.Q == "" {
+		parts = append(parts, ui.Empty(p, "search", p.T(text.Search), p.T(tSearchHow)))
+	}
+	if d.Found != nil {
+		parts = append(parts,
+			found(p, text.Merchants, d.merchantHits(p)), found(p, text.Suppliers, d.supplierHits()),
+			found(p, text.Exceptions, d.exceptionHits(p)), found(p, text.Orders, d.amountHits(p)),
+			ui.If(len(d.Orders) > 0, foundOrders(p, d)),
+			ui.If(d.More, panel.Footer(ui.Styled("", p.T(tFoundMore, ui.Count(int64(len(d.Orders))))))),
+		)
+	}
+	parts = append(parts, found(p, tPagesFound, hitsOf(p, d.Pages)), found(p, tActsFound, hitsOf(p, d.Acts)))
+	return panel.Page(p, p.T(text.Search),
+		panel.Headed(p.T(text.Search), ui.If(d.Q != "", panel.Line("", ui.Styled("mono", d.Q)))),
+		panel.Labelled(p.T(text.Search), "", parts...))
+}
+
+func foundOrders(p *ui.Page, d Finds) templ.Component {
+	l := ui.List{}.Listed(p, ui.Headings(orders.OrderColumns), nil).Among(ui.Cells(p, orders.OrderColumns, d.Orders))
+	return ui.Rows(p, l, text.Orders)
+}
 
 // Texts of this page.
 var (

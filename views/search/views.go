@@ -10,6 +10,7 @@ import (
 	"backstop/views/funds"
 	"backstop/views/operators"
 	"backstop/views/orders"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/work"
 
@@ -36,6 +37,106 @@ type ViewRow struct {
 // MayChange reports whether the viewer may rename, share and delete the view.
 func (d ViewsData) MayChange(p *ui.Page, r ViewRow) bool {
 	return d.MayShare || r.OwnerID == p.UserID && !r.Shared
+}
+
+// Views are the saved filters of all lists.
+func Views(p *ui.Page, d ViewsData) templ.Component {
+	var lists []templ.Component
+	if len(d.Rows) == 0 {
+		lists = append(lists, panel.Labelled(p.T(tViews), "", ui.Empty(p, "layers", p.T(tViewsNone), p.T(tViewsNoneHow))))
+	}
+	for _, l := range viewedLists {
+		rows, deleted := d.of(l.name)
+		if title := l.texts().Title; len(rows)+len(deleted) > 0 {
+			lists = append(lists, panel.Section(l.name, p.T(title), "", nil,
+				ui.If(len(rows) > 0, viewTable(p, title, viewColumns(d, l.texts()), rows)),
+				ui.If(len(deleted) > 0, deletedViews(p, d, deleted)),
+			))
+		}
+	}
+	return panel.Page(p, p.T(tViews), panel.Head(p.T(tViews), p.T(tViewsHow)), viewDone(p, d), panel.Box("stack", lists...))
+}
+
+// viewColumns are those of the views of a list.
+func viewColumns(d ViewsData, texts ui.ListTexts) []ui.Column[ViewRow] {
+	column := func(label text.Text, td string, body func(*ui.Page, ViewRow) templ.Component) ui.Column[ViewRow] {
+		return ui.Column[ViewRow]{Heading: ui.Heading{Label: label, Td: td}, Body: body}
+	}
+	return []ui.Column[ViewRow]{
+		column(text.Name, "strong", func(_ *ui.Page, r ViewRow) templ.Component { return panel.Anchor(viewLink(r), r.Name) }),
+		column(text.Filter, "wrap small", func(p *ui.Page, r ViewRow) templ.Component {
+			problem := panel.Box("warn-text", panel.Spaced(ui.Icon(p, "triangle-alert"), panel.Text(r.Problem.In(p))))
+			return templ.Join(panel.Text(filterOf(p, r, texts)), ui.If(r.Problem != (ViewProblem{}), problem))
+		}),
+		column(tViewOwner, "nowrap", viewOwner),
+		column(tViewAlert, "nowrap", viewAlert),
+		column(text.Act, "", func(p *ui.Page, r ViewRow) templ.Component { return ui.If(d.MayChange(p, r), viewActs(p, d, r)) }),
+	}
+}
+
+func viewOwner(p *ui.Page, r ViewRow) templ.Component {
+	tag := tViewPrivate
+	if r.Shared {
+		tag = tViewShared
+	}
+	return panel.Spaced(panel.Text(r.Owner), ui.Styled("tag", p.T(tag)))
+}
+
+func viewAlert(p *ui.Page, r ViewRow) templ.Component {
+	switch {
+	case !r.MayWatch:
+		return ui.OrNone(p, "")
+	case r.Watched:
+		return viewForm(p, r, "watch", tViewAlertOff, ui.Hidden("on", "no"))
+	}
+	return viewForm(p, r, "watch", tViewAlertOn, ui.Hidden("on", "yes"))
+}
+
+// viewActs are what may be done with a view by whoever may change it.
+func viewActs(p *ui.Page, d ViewsData, r ViewRow) templ.Component {
+	share := viewForm(p, r, "change", tViewShareDo, ui.Hidden("shared", "yes"))
+	if r.Shared {
+		share = viewForm(p, r, "change", tViewUnshare, ui.Hidden("shared", "no"))
+	}
+	return panel.Box("row",
+		panel.PostForm(viewPath(r, "change"), templ.Attributes{"class": "inline"},
+			panel.FormKey(r.Key+"-name"), viewName(p, "name-"+savedview.ID(r.ID), r.Name), viewButton(p, tViewRename)),
+		ui.If(d.MayShare, share),
+		viewForm(p, r, "delete", tViewDelete),
+	)
+}
+
+// viewForm is a button that acts on a view.
+func viewForm(p *ui.Page, r ViewRow, act string, label text.Text, fields ...templ.Component) templ.Component {
+	return panel.PostForm(viewPath(r, act), nil, panel.FormKey(r.Key+"-"+act), templ.Join(fields...), viewButton(p, label))
+}
+
+func viewButton(p *ui.Page, label text.Text) templ.Component {
+	return ui.Button(p, ui.Act{Label: label, Class: "sm", More: templ.Attributes{"disabled": p.Frozen}})
+}
+
+// viewDone says what was done, with the way back.
+func viewDone(p *ui.Page, d ViewsData) templ.Component {
+	r := d.done()
+	if r == nil {
+		return templ.NopComponent
+	}
+	said, undo := "", templ.Component(templ.NopComponent)
+	switch d.Did {
+	case "deleted":
+		said = p.T(tViewDeleted, r.Name)
+		undo = ui.If(d.MayChange(p, *r), viewForm(p, *r, "restore", tViewUndo))
+	case "changed":
+		said = p.T(tViewChanged, r.Name)
+		undo = ui.If(r.WasName != "" && d.MayChange(p, *r), viewForm(p, *r, "change", tViewUndo, ui.Hidden("name", r.WasName)))
+	case "shared", "unshared":
+		said = p.T(tViewChanged, r.Name)
+		was := map[bool]string{true: "no", false: "yes"}[r.Shared]
+		undo = ui.If(d.MayShare && r.Shared == (d.Did == "shared"), viewForm(p, *r, "change", tViewUndo, ui.Hidden("shared", was)))
+	case "restored":
+		said = p.T(tViewRestored, r.Name)
+	}
+	return undoNotice(p, said, undo)
 }
 
 // ViewProblem is what is wrong with a view; zero = nothing.
@@ -159,9 +260,7 @@ func filterOf(p *ui.Page, r ViewRow, texts ui.ListTexts) string {
 
 func viewLink(r ViewRow) templ.SafeURL { return templ.URL("/" + r.List + "?" + r.Query) }
 
-func viewPath(r ViewRow, act string) templ.SafeURL {
-	return templ.URL("/views/" + savedview.ID(r.ID) + "/" + act)
-}
+func viewPath(r ViewRow, act string) string { return "/views/" + savedview.ID(r.ID) + "/" + act }
 
 // Texts of the views.
 var (
