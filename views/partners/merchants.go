@@ -122,7 +122,7 @@ func (d MerchantData) addressColumns() []ui.Column[addressRow] {
 		ui.StateCol("state", text.State, func(a addressRow) ui.State { return addressState(a.Address) }),
 		ui.TimeCol("ok", tLastOK, func(a addressRow) *int64 { return a.OKAt }),
 		ui.TextCol("ping", tPing, func(addressRow) string { return "" }).
-			With(func(p *ui.Page, a addressRow) templ.Component { return panel.Spaced(openers(p, d.addressActs(a))...) }),
+			With(func(p *ui.Page, a addressRow) templ.Component { return templ.Join(openers(p, d.addressActs(a))...) }),
 	}
 }
 
