@@ -65,7 +65,7 @@ func viewColumns(d ViewsData, texts ui.ListTexts) []ui.Column[ViewRow] {
 	return []ui.Column[ViewRow]{
 		column(text.Name, "strong", func(_ *ui.Page, r ViewRow) templ.Component { return panel.Anchor(viewLink(r), r.Name) }),
 		column(text.Filter, "wrap small", func(p *ui.Page, r ViewRow) templ.Component {
-			problem := panel.Box("warn-text", panel.Spaced(ui.Icon(p, "triangle-alert"), panel.Text(r.Problem.In(p))))
+			problem := panel.Box("warn-text", ui.Icon(p, "triangle-alert"), panel.Text(r.Problem.In(p)))
 			return templ.Join(panel.Text(filterOf(p, r, texts)), ui.If(r.Problem != (ViewProblem{}), problem))
 		}),
 		column(tViewOwner, "nowrap", viewOwner),
