@@ -46,6 +46,13 @@ type Label struct {
 	Roomy  bool   // it needs a wide page
 }
 
+// place is where the label is in a plot of this height.
+func (l Label) place(height float64) templ.Attributes {
+	return templ.Attributes{
+		"class": templ.KV("roomy", l.Roomy), "x": ui.Share(l.X, Width), "y": ui.Px(height - 5), "text-anchor": l.Anchor,
+	}
+}
+
 // Path is one line or area.
 type Path struct{ Class, D string }
 
@@ -55,22 +62,25 @@ type Block struct {
 	class, opacity string
 }
 
-// shape is all boxes that look the same.
-type shape struct{ class, opacity, d string }
-
-// shapes joins the boxes that look the same, in the order in which the first of each comes.
-func (c Plot) shapes() (all []shape) {
+// paths are its boxes, joined where they look the same, in the order in which the first of each comes, and
+// then its lines and areas.
+func (c Plot) paths() (all []templ.Attributes) {
 	pens := map[[2]string]*Pen{}
+	var looks [][2]string
 	for _, b := range c.Cells {
 		look := [2]string{b.class, b.opacity}
 		if pens[look] == nil {
-			pens[look] = new(Pen)
-			all = append(all, shape{class: b.class, opacity: b.opacity})
+			pens[look], looks = new(Pen), append(looks, look)
 		}
 		pens[look].box(b.Box)
 	}
-	for i, s := range all {
-		all[i].d = pens[[2]string{s.class, s.opacity}].String()
+	for _, look := range looks {
+		all = append(all, templ.Attributes{"class": look[0], "fill-opacity": templ.KV(look[1], look[1] != ""), "d": pens[look].String()})
+	}
+	for _, l := range c.Paths {
+		if l.D != "" {
+			all = append(all, templ.Attributes{"class": l.Class, "vector-effect": "non-scaling-stroke", "d": l.D})
+		}
 	}
 	return all
 }
@@ -115,6 +125,11 @@ type Hit struct {
 	X, W  float64
 	Title string
 	Href  string
+}
+
+// box is the column in a plot of this height.
+func (h Hit) box(height float64) templ.Attributes {
+	return templ.Attributes{"class": "hit", "x": ui.Share(h.X, Width), "width": ui.Share(h.W, Width), "height": ui.Px(height - Foot)}
 }
 
 const (
@@ -187,12 +202,21 @@ func Across(v float64, a Axis) string {
 	return "M0 " + ui.Px(a.Y(v)) + "H" + ui.Px(Width)
 }
 
-// chartRole is an image's, unless parts of the chart are links.
-func chartRole(c Plot) templ.Attributes {
+// named says what the chart is: an image, unless parts of it are links.
+func (c Plot) named() templ.Attributes {
+	role := "img"
 	if slices.ContainsFunc(c.Hits, func(h Hit) bool { return h.Href != "" }) {
-		return templ.Attributes{"role": "group"}
+		role = "group"
 	}
-	return templ.Attributes{"role": "img"}
+	return templ.Attributes{"role": role, "aria-label": c.Says, "id": templ.KV(c.Name+"-chart", c.Name != "")}
+}
+
+// loading has the chart load its hits when it is looked at, unless they are drawn.
+func (c Plot) loading() templ.Attributes {
+	if c.Load == "" {
+		return nil
+	}
+	return templ.Attributes{"hx-get": c.Load, "hx-trigger": "pointerenter once, focusin once", "hx-swap": "outerHTML"}
 }
 
 // Hits makes each column say something.

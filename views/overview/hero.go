@@ -8,9 +8,13 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/exception"
 	"backstop/internal/report"
 	"backstop/views/chart"
 	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 func minorOf(s report.Standing, currency string) int64 {
@@ -249,6 +253,44 @@ func splitOf(r *console.Risk, currency string) (all []splitPart) {
 		x += all[i].w
 	}
 	return all
+}
+
+// title says how much of the money at risk a part is.
+func (s splitPart) title(p *ui.Page, r *console.Risk, currency string) string {
+	return p.T(ui.RiskParts[s.part].Label) + "\n" + ui.Amount(minorOf(r.Parts[s.part], currency), currency) + " " + currency
+}
+
+// box is its place in the bar.
+func (s splitPart) box() templ.Attributes {
+	return templ.Attributes{"class": "f-" + ui.RiskParts[s.part].Kind, "x": percent(s.x), "width": percent(s.w), "height": "14"}
+}
+
+// riskRow is a sum beside the money at risk.
+type riskRow struct {
+	icon, said, href string
+	sums             []report.Sum
+}
+
+// riskKinds are the kinds of the money that fits no order.
+func riskKinds(p *ui.Page, r *console.Risk) (rows []riskRow) {
+	for _, kind := range exception.HeldKinds {
+		if k, ok := r.Kinds[kind]; ok {
+			said := p.T(tTodoTitle, p.T(ui.KindText(kind)), ui.Count(k.Orders()), "")
+			rows = append(rows, riskRow{said: said, href: ui.RiskParts[report.Mismatch].Href + "&kind=" + kind, sums: k.Sums})
+		}
+	}
+	return rows
+}
+
+// riskFunds is money that is under way, beside the total: it is in the books.
+func riskFunds(p *ui.Page, r *console.Risk) (rows []riskRow) {
+	for _, part := range wording.FundOrder {
+		rows = append(rows, riskRow{
+			icon: wording.FundIcons[part], said: p.T(wording.FundPart(string(part))),
+			href: "/accounts?part=" + string(part), sums: r.Funds[part].Sums,
+		})
+	}
+	return rows
 }
 
 // Texts of the money at risk.
