@@ -15,6 +15,7 @@ import (
 	"backstop/internal/ledger/fact"
 	"backstop/internal/report"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -80,7 +81,46 @@ func accountCount(totals []ledger.Total) (n int64) {
 	return n
 }
 
+// groupName is the kind of a group of accounts, and how many they are.
+func groupName(p *ui.Page, g console.AccountGroup) string {
+	return p.T(wording.AccountKind(g.Kind)) + " · " + p.T(tAccountCount, ui.Count(accountCount(g.Totals)))
+}
+
 func accountsOf(kind string) templ.SafeURL { return templ.URL("/accounts?kind=" + kind) }
+
+// trialBalance shows that the debits of each currency equal its credits.
+func trialBalance(p *ui.Page, groups []console.AccountGroup) templ.Component {
+	return panel.Of(p, "trial-title", tTrial, ui.PlainRows(p, ui.Rowed(p, trialColumns, trialTotals(groups)), tTrial),
+		panel.Line("body small muted", panel.Text(p.T(tTrialHow))))
+}
+
+func trialDifference(p *ui.Page, t ledger.Total) templ.Component {
+	state := ui.State{Kind: "bad", Icon: "scale", Label: tUnbalanced}
+	if t.Balance() == 0 {
+		state = ui.State{Kind: "ok", Icon: "check", Label: tBalanced}
+	}
+	return panel.Spaced(ui.Money(t.Balance(), t.Currency), ui.Pill(p, state))
+}
+
+// adjustForm proposes an adjustment, to whoever may.
+func adjustForm(p *ui.Page, d AccountsData) templ.Component {
+	if !d.CanPropose {
+		return templ.NopComponent
+	}
+	field := func(name string, label text.Text, hint string) templ.Component {
+		return formField(p, panel.Input{
+			ID: "adjust-" + name, Name: name, Label: label, Hint: hint, More: templ.Attributes{"required": true, "maxlength": "100"},
+		})
+	}
+	return panel.Div("body", proposal(p, "adjust", text.ProposeAdjustment, "/accounts/adjust", d.Key,
+		panel.Small(p.T(tAdjustHow, pairsText())),
+		field("debit", tAdjustDebit, p.T(tAdjustCode)), field("credit", tAdjustCredit, ""),
+		field("currency", text.Currency, ""), field("amount", text.Amount, ""),
+		panel.TextField(p, panel.Input{
+			ID: "adjust-evidence", Name: "evidence", Label: text.Evidence, Hint: p.T(text.EvidenceHow),
+			More: templ.Attributes{"required": true, "maxlength": "2000"},
+		})))
+}
 
 // trialColumns are those of the totals of each currency.
 var trialColumns = []ui.Column[ledger.Total]{
@@ -123,43 +163,26 @@ func (d LinesData) holds() (link templ.SafeURL, label text.Text) {
 	return "", text.Text{}
 }
 
-// StatementData is a merchant's statement of a day.
-type StatementData struct {
-	Merchant           string // code
-	Balances           []fund.Balance
-	Statement          fund.Statement // of no currency: the merchant has no account
-	Day, Before, After string         // days; After "" = it has not begun
-	Zone               string
-}
-
-// link leads to the statement of a day in a currency.
-func (d StatementData) link(day, currency string) templ.SafeURL {
-	return templ.URL(string(link.Merchant(d.Merchant)) + "/statement?" + url.Values{"day": {day}, "currency": {currency}}.Encode())
-}
-
-// month is the month of the day.
-func (d StatementData) month() string { return d.Day[:min(len(d.Day), len(fund.MonthLayout))] }
-
-// statementColumns are those of a statement's lines in a currency.
-func statementColumns(currency string) []ui.Column[fund.Item] {
-	return []ui.Column[fund.Item]{
-		ui.TimeCol("at", text.Time, func(i fund.Item) *int64 { return &i.At }),
-		ui.WordCol("kind", text.Kind, func(p *ui.Page, i fund.Item) string { return p.T(lineKindText(string(i.Kind))) }),
-		ui.TextCol("order", text.Order, func(i fund.Item) string { return i.OrderNo }).As("").
-			With(func(p *ui.Page, i fund.Item) templ.Component {
-				return ui.TailOr(p, i.OrderNo, string(link.Order(i.OrderNo)))
-			}),
-		ui.TextCol("ref", text.Reference, func(i fund.Item) string { return i.Ref }).As("").
-			With(func(p *ui.Page, i fund.Item) templ.Component { return refOf(p, i.Ref) }),
-		ui.MoneyCol("amount", text.Amount, func(i fund.Item) (int64, string) { return i.Amount, currency }),
-		ui.MoneyCol("fee", text.Fee, func(i fund.Item) (int64, string) {
-			if i.Fee == 0 {
-				return 0, ""
-			}
-			return i.Fee, currency
-		}),
-		ui.MoneyCol("balance", tBalance, func(i fund.Item) (int64, string) { return i.Balance, currency }).As("num strong"),
+// fundsForm proposes to freeze a merchant's balance, or to release what is frozen of it, to whoever may.
+func fundsForm(p *ui.Page, d LinesData) templ.Component {
+	m := d.merchant()
+	if m == "" || !d.CanPropose {
+		return templ.NopComponent
 	}
+	action, title := "freeze", tFreeze
+	switch console.KindOf(d.Code) {
+	case console.FrozenAccount:
+		action, title = "unfreeze", tUnfreeze
+	case console.ReservedAccount:
+		return panel.Div("body")
+	}
+	return panel.Div("body", proposal(p, action, title, link.Merchant(m)+"/"+templ.SafeURL(action), d.Key,
+		ui.Hidden("currency", d.Currency), panel.Small(p.T(wording.Decisions[action].Effect)),
+		formField(p, panel.Input{
+			ID: action + "-amount", Name: "amount", Label: text.Text{ZH: p.T(tFreezeAmount, d.Currency), EN: p.T(tFreezeAmount, d.Currency)},
+			More: templ.Attributes{"inputmode": "decimal", "maxlength": "40"},
+		}),
+		panel.Check("all", p.T(tFreezeAll))))
 }
 
 // AccountColumns are those of the list of accounts.
@@ -185,6 +208,16 @@ var LineColumns = []ui.Column[lineRow]{
 	ui.Col("balance", tBalance, ui.BalanceKind, func(_ *ui.Page, l lineRow) ui.Cell {
 		return ui.Cell{Minor: l.Balance, Currency: l.Currency}
 	}).As("num strong"),
+}
+
+func accountBalance(_ *ui.Page, a ledger.Account) templ.Component {
+	below := templ.KV("t-bad", a.Balance < 0 && console.KindOf(a.Code) == "merchant")
+	return panel.Linked(link.Account(a.Code, a.Currency), templ.Attributes{"class": below}, ui.Money(a.Balance, a.Currency))
+}
+
+// refOf is the reference of an entry, with a link to what it belongs to.
+func refOf(p *ui.Page, ref string) templ.Component {
+	return panel.Span("mono small", ui.ID(p, ref, ref, string(refLink(ref))))
 }
 
 // accountCol is a column of accounts by their names, which lead to them; files have their codes.

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger/fact"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -66,7 +67,8 @@ func Disputes(p *ui.Page, l ui.List) templ.Component {
 	} else if at := slices.IndexFunc(l.Columns, func(h ui.Heading) bool { return h.Name == "due_by" }); at >= 0 {
 		sorted := maps.Clone(l.Values)
 		sorted.Set("due", console.DueAny)
-		l.Columns[at].Head = byDeadline(p, templ.URL("/disputes?"+sorted.Encode()))
+		l.Columns[at].Head = panel.Linked(templ.URL("/disputes?"+sorted.Encode()), templ.Attributes{"title": p.T(tByDeadline)},
+			panel.Text(p.T(tDisputeDue)+" ↑"))
 	}
 	return ui.PlainList(p, l.As(DisputeTexts))
 }
@@ -91,6 +93,11 @@ func dueLeft(p *ui.Page, d dispute.Dispute) string {
 	return p.Away(*d.DueBy)
 }
 
+func disputeDue(p *ui.Page, r disputeRow) templ.Component {
+	left := dueLeft(p, r.Dispute)
+	return templ.Join(ui.WhenOr(p, evidenceDue(r.Dispute)), ui.If(left != "", panel.Div("muted", panel.Text(left))))
+}
+
 // DisputeData is what the page of one dispute shows.
 type DisputeData struct {
 	*console.DisputeDetail
@@ -107,7 +114,7 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 		About: []ui.Fact{ui.MoneyFact(text.Text{}, d.Amount, d.Currency), ui.TimeFact(text.Text{}, &d.OpenedAt)},
 		Says:  says, Next: []string{next}, Until: d.DueBy, Open: openExceptions(d.Behind),
 		Main: []templ.Component{
-			fundSteps(p, tRefundSteps, d.steps(p)), evidenceOfDispute(p, d.Dispute.Dispute, d.Evidence), entriesPanel(p, d.Entries),
+			fundSteps(p, tRefundSteps, d.steps(p)), d.evidence(p), entriesPanel(p, d.Entries),
 			fundChanges(p, d.History, ui.DisputeStates, d.Messages),
 		},
 	}
@@ -140,6 +147,42 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 		),
 	)
 	return ui.DetailPage(p, detail)
+}
+
+// evidence lists what operators recorded.
+func (d DisputeData) evidence(p *ui.Page) templ.Component {
+	open := dispute.Moves.Of(d.Status).Open
+	switch {
+	case len(d.Evidence) == 0 && !open:
+		return panel.Of(p, "evidence-title", tProofList, ui.Empty(p, "scroll-text", p.T(tProofNever), p.T(tProofNeverHow)))
+	case len(d.Evidence) == 0:
+		return panel.Of(p, "evidence-title", tProofList, ui.Empty(p, "scroll-text", p.T(tProofNone), p.T(tProofNoneHow)))
+	}
+	all := make([]panel.Saying, len(d.Evidence))
+	for i, e := range d.Evidence {
+		all[i] = panel.Saying{At: e.CreatedAt, Who: wording.Actor(p, e.Actor), More: []templ.Component{panel.Line("wrap", panel.Text(e.Text))}}
+		if e.URL != "" {
+			to := templ.Attributes{"rel": "noopener noreferrer", "title": e.URL}
+			all[i].More = append(all[i].More, panel.Line("small wrap",
+				panel.Linked(templ.URL(e.URL), to, panel.Text(p.T(tProofLink))), ui.Styled("mono muted", e.URL)))
+		}
+	}
+	return panel.Of(p, "evidence-title", tProofList, panel.Sayings(p, all))
+}
+
+// evidenceForm records evidence.
+func evidenceForm(p *ui.Page, d DisputeData) templ.Component {
+	return panel.Of(p, "record-title", tProofRecord, panel.Div("body", panel.GuardedForm(link.Dispute(d.DisputeNo)+"/evidence", d.Key,
+		panel.Small(p.T(tProofHow)),
+		panel.TextField(p, panel.Input{
+			ID: "evidence-text", Name: "text", Label: tProofText, Hint: p.T(tProofRule),
+			More: templ.Attributes{"required": true, "minlength": "8", "maxlength": "4000"},
+		}),
+		formField(p, panel.Input{
+			ID: "evidence-url", Name: "url", Label: tProofURL,
+			More: templ.Attributes{"type": "url", "maxlength": "2048", "placeholder": "https://"},
+		}),
+		panel.Submit(p, "", tProofRecord))))
 }
 
 // step is one step of the dispute as a change of its status made it, or else its entries.

@@ -2,11 +2,13 @@ package funds
 
 import (
 	"net/url"
+	"strconv"
 	"time"
 
 	"backstop/internal/base/text"
 	"backstop/internal/fund"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -58,6 +60,57 @@ func (d MonthData) span(p *ui.Page) string {
 		says += " · " + p.T(tMonthRuns, p.Full(p.Now.UnixMicro()))
 	}
 	return says
+}
+
+// period is the form above a statement: what it asks for, and where the periods beside the one that is shown are.
+type period struct {
+	path           string // "" = that of the page
+	fields         []templ.Component
+	before, after  templ.SafeURL // "" = there is none
+	earlier, later text.Text
+}
+
+// period chooses the month.
+func (d MonthData) period(p *ui.Page) period {
+	chosen := period{path: d.path(), earlier: tMonthBefore, later: tMonthAfter}
+	chosen.fields = []templ.Component{
+		panel.FilterInput(p, panel.Input{
+			Name: "month", Label: tMonth, Value: d.Month,
+			More: templ.Attributes{"class": "input day", "type": "month", "aria-invalid": d.Problem != (text.Text{})},
+		}),
+		ui.If(d.Currency != "", ui.Hidden("currency", d.Currency)),
+	}
+	if d.Before != "" {
+		chosen.before = d.link(d.Before)
+	}
+	if d.After != "" {
+		chosen.after = d.link(d.After)
+	}
+	return chosen
+}
+
+// actions are the buttons of the page.
+func (d MonthData) actions(p *ui.Page) (all []templ.Component) {
+	if d.Merchant != "" {
+		all = append(all, ui.ButtonLink(p, string(StatementData{Merchant: d.Merchant}.link("", d.Currency)), ui.Act{Label: tByDay}),
+			ui.ButtonLink(p, string(MonthData{}.link(d.Month)), ui.Act{Label: tAllMerchants}))
+	}
+	if d.Problem == (text.Text{}) {
+		printed := ui.Act{Icon: "receipt-text", Label: tPrint, More: templ.Attributes{"type": "button", "data-print": true}}
+		all = append(all, ui.Button(p, printed), ui.ExportMenu(p, d.exports(p)))
+	}
+	return all
+}
+
+// table is the statement of one currency: a line for each merchant, or those of the one.
+func (d MonthData) table(p *ui.Page, rows []fund.Month) templ.Component {
+	currency := rows[0].Currency
+	label := text.Text{ZH: currency, EN: currency}
+	if d.Merchant != "" {
+		return panel.Of(p, "month-"+currency, label, ui.Rows(p, ui.Rowed(p, MonthLineColumns, MonthLines(rows[0])), label))
+	}
+	label = text.Text{ZH: text.Merchants.ZH + " " + currency, EN: text.Merchants.EN + " " + currency}
+	return panel.Of(p, "month-"+currency, label, ui.Rows(p, ui.Rowed(p, d.Columns(), append(rows, monthTotal(rows))), label))
 }
 
 // byCurrency are the statements of each currency.
@@ -119,6 +172,11 @@ func monthSum(name string, label text.Text, of func(fund.Month) int64) ui.Column
 		}
 		return c
 	})
+}
+
+func movement(p *ui.Page, m fund.Movement, currency string) templ.Component {
+	return templ.Join(ui.Money(m.Minor, currency),
+		ui.If(m.Count != 0, panel.Div("small muted", panel.Text(p.T(tEntriesN, ui.Count(m.Count))))))
 }
 
 // movements are the parts of a statement.
@@ -191,6 +249,96 @@ func (l MonthLine) class() string {
 		return "strong"
 	}
 	return ""
+}
+
+// StatementData is a merchant's statement of a day.
+type StatementData struct {
+	Merchant           string // code
+	Balances           []fund.Balance
+	Statement          fund.Statement // of no currency: the merchant has no account
+	Day, Before, After string         // days; After "" = it has not begun
+	Zone               string
+}
+
+// link leads to the statement of a day in a currency.
+func (d StatementData) link(day, currency string) templ.SafeURL {
+	return templ.URL(string(link.Merchant(d.Merchant)) + "/statement?" + url.Values{"day": {day}, "currency": {currency}}.Encode())
+}
+
+// month is the month of the day.
+func (d StatementData) month() string { return d.Day[:min(len(d.Day), len(fund.MonthLayout))] }
+
+// more leads to the entries after those that are shown.
+func (d StatementData) more() templ.SafeURL {
+	return d.link(d.Day, d.Statement.Currency) + templ.SafeURL("&cursor="+strconv.FormatInt(d.Statement.Next, 10))
+}
+
+// period chooses the day and the currency.
+func (d StatementData) period(p *ui.Page) period {
+	currencies := make([]panel.Choice, len(d.Balances))
+	for i, b := range d.Balances {
+		currencies[i] = panel.Choice{Value: b.Currency, Label: b.Currency}
+	}
+	chosen := period{
+		fields: []templ.Component{
+			panel.FilterInput(p, panel.Input{
+				Name: "day", Label: text.Day, Value: d.Day, More: templ.Attributes{"class": "input day", "type": "date"},
+			}),
+			panel.FilterSelect(p, panel.Input{Name: "currency", Label: text.Currency, Value: d.Statement.Currency}, currencies...),
+		},
+		before: d.link(d.Before, d.Statement.Currency), earlier: text.DayBefore, later: tDayAfter,
+	}
+	if d.After != "" {
+		chosen.after = d.link(d.After, d.Statement.Currency)
+	}
+	return chosen
+}
+
+// statementSum is a sum of a statement.
+type statementSum struct {
+	label text.Text
+	minor int64
+}
+
+// sums are those of the day, and the balances now.
+func (d StatementData) sums() []statementSum {
+	s := d.Statement
+	all := []statementSum{{tOpening, s.Opening}, {tCredits, s.Credits}, {tDebits, s.Debits}, {tClosing, s.Closing}}
+	for _, b := range d.Balances {
+		if b.Currency != s.Currency {
+			continue
+		}
+		all = append(all, statementSum{tAvailable, b.Available})
+		if b.Frozen != 0 {
+			all = append(all, statementSum{tFrozen, b.Frozen})
+		}
+		if b.Reserved != 0 {
+			all = append(all, statementSum{tReserved, b.Reserved})
+		}
+	}
+	return all
+}
+
+// statementColumns are those of a statement's lines in a currency.
+func statementColumns(currency string) []ui.Column[fund.Item] {
+	return []ui.Column[fund.Item]{
+		ui.TimeCol("at", text.Time, func(i fund.Item) *int64 { return &i.At }),
+		ui.WordCol("kind", text.Kind, func(p *ui.Page, i fund.Item) string { return p.T(lineKindText(string(i.Kind))) }),
+		ui.TextCol("order", text.Order, func(i fund.Item) string { return i.OrderNo }).As("").
+			With(func(p *ui.Page, i fund.Item) templ.Component {
+				return ui.TailOr(p, i.OrderNo, string(link.Order(i.OrderNo)))
+			}),
+		ui.TextCol("ref", text.Reference, func(i fund.Item) string { return i.Ref }).As("").
+			With(func(p *ui.Page, i fund.Item) templ.Component { return refOf(p, i.Ref) }),
+		ui.MoneyCol("amount", text.Amount, func(i fund.Item) (int64, string) { return i.Amount, currency }),
+		ui.MoneyCol("fee", text.Fee, func(i fund.Item) (int64, string) {
+			if i.Fee == 0 {
+				return 0, ""
+			}
+			return i.Fee, currency
+		}),
+		ui.MoneyCol("balance", tBalance, func(i fund.Item) (int64, string) { return i.Balance, currency }).As("num strong"),
+	}
 }
 
 // Texts of statements of a month.

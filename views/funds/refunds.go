@@ -89,6 +89,14 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 	})
 }
 
+func refundState(p *ui.Page, r refundRow) templ.Component {
+	return templ.Join(ui.Pill(p, ui.StateOf(ui.RefundStates, r.Status)), adoptedTag(p, r))
+}
+
+func adoptedTag(p *ui.Page, r refundRow) templ.Component {
+	return ui.If(r.Adopted != "", ui.Styled("tag", p.T(tAdopted)))
+}
+
 // sent returns the first call that sent the refund; nil = none is known.
 func (d RefundData) sent() *console.Call {
 	if i := slices.IndexFunc(d.Calls, func(c console.Call) bool { return c.Op == suppliercall.Refund }); i >= 0 {

@@ -2,6 +2,8 @@ package funds
 
 import (
 	"slices"
+	"strconv"
+	"time"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -64,6 +66,31 @@ func changeColumns(states map[string]ui.State, messages map[int64]*console.Callb
 		ui.TextCol("detail", text.Detail, func(h booking.Change) string { return h.Detail }).As("small wrap").
 			With(func(p *ui.Page, h booking.Change) templ.Component { return changeDetail(p, h, messages[h.SourceID]) }),
 	}
+}
+
+// fundChanges are the changes of its state.
+func fundChanges(p *ui.Page, history []booking.Change, states map[string]ui.State, messages map[int64]*console.Callback) templ.Component {
+	return panel.Of(p, "history-title", tHistory, ui.PlainRows(p, ui.Rowed(p, changeColumns(states, messages), history), tHistory))
+}
+
+func changeDetail(p *ui.Page, h booking.Change, message *console.Callback) templ.Component {
+	said := panel.Text(wording.SupplierWord(p, h.Detail))
+	if message == nil {
+		return said
+	}
+	return panel.Spaced(panel.Anchor(link.Callback(message.ID), p.T(text.Callback)), said)
+}
+
+// callFacts are what a call was answered, how long it took, and which node made it.
+func callFacts(p *ui.Page, c console.Call) []templ.Component {
+	all := []templ.Component{ui.Styled("tag", p.T(wording.CallResult(&c)))}
+	if c.HTTPStatus != 0 {
+		all = append(all, ui.Styled("mono small", "HTTP "+strconv.Itoa(c.HTTPStatus)))
+	}
+	if c.TookUS != nil {
+		all = append(all, ui.Styled("mono small", p.Took(time.Duration(*c.TookUS)*time.Microsecond)))
+	}
+	return append(all, ui.Styled("muted small", p.T(text.Node, c.Node)))
 }
 
 // entriesPanel lists entries in the ledger, both sides of each, and their sum.
@@ -133,10 +160,11 @@ func nextTry(b console.Behind) *int64 {
 	return b.Item.NextAt
 }
 
-// compensationFact is the compensation that makes its calls, if there is one.
+// compensationFact is the state of the compensation that makes its calls, if there is one, and leads to it.
 func compensationFact(p *ui.Page, item *console.Compensation) (f ui.Fact) {
 	if item != nil {
-		f.Label, f.Body = text.Compensation, compensationState(p, item)
+		f.Label = text.Compensation
+		f.Body = panel.Linked(link.Compensation(item.ID), nil, ui.Pill(p, ui.StateOf(ui.CompensationStates, item.State)))
 	}
 	return f
 }
@@ -174,6 +202,55 @@ func notifiedStep(b console.Behind, wanted bool) fundStep {
 		s.state = notNeeded
 	}
 	return s
+}
+
+// pill is the state of a step, and leads to what it is of.
+func (s fundStep) pill(p *ui.Page) templ.Component {
+	if s.link == "" {
+		return ui.Pill(p, s.state)
+	}
+	return panel.Linked(templ.SafeURL(s.link), nil, ui.Pill(p, s.state))
+}
+
+// details are how a step was made, what is noted about it, and its entries.
+func (s fundStep) details(p *ui.Page) (all []templ.Component) {
+	if s.at > 0 || s.who != "" || s.next > 0 || s.approval != nil {
+		all = append(all, panel.Div("facts-line small", panel.Spaced(s.facts(p)...)))
+	}
+	if s.note != "" {
+		all = append(all, panel.Div("small wrap", panel.Text(wording.SupplierWord(p, s.note))))
+	}
+	if len(s.refs) > 0 {
+		ids := make([]templ.Component, len(s.refs))
+		for i, ref := range s.refs {
+			ids[i] = ui.ID(p, ref, ref, "#entries")
+		}
+		all = append(all, panel.Div("small", panel.Spaced(ids...)))
+	}
+	return all
+}
+
+// facts are when a step was made, by whom, by which call or callback, and when it is tried again.
+func (s fundStep) facts(p *ui.Page) (all []templ.Component) {
+	if s.at > 0 {
+		all = append(all, panel.Span("mono", ui.When(p, s.at)))
+	}
+	if s.approval != nil {
+		all = append(all, panel.Anchor(link.Approval(s.approval.ID), wording.MakerAndChecker(p, s.approval)))
+	} else if s.who != "" {
+		all = append(all, panel.Span("", panel.Text(p.T(text.ByActor, wording.Actor(p, s.who)))))
+	}
+	if c := s.call; c != nil {
+		said := p.T(wording.CallOp(c.Op)) + " · " + p.T(wording.CallResult(c))
+		all = append(all, panel.Anchor(templ.URL("#call-"+strconv.FormatInt(c.ID, 36)), said))
+	}
+	if s.callback != nil {
+		all = append(all, panel.Anchor(link.Callback(s.callback.ID), p.T(text.Callback)))
+	}
+	if s.next > 0 {
+		all = append(all, panel.Span("", panel.Text(p.T(tStepNext)+" "), panel.Span("mono", ui.When(p, s.next))))
+	}
+	return all
 }
 
 // tone is the colour of a step's icon.
