@@ -4,12 +4,14 @@ package figures
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/analytics"
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 	"backstop/views/chart"
+	"backstop/views/panel"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -80,6 +82,62 @@ func (d AnalyticsData) objective() string { return chart.ExactPercent(d.Objectiv
 // becoming 18.
 func (d AnalyticsData) allowed() int64 {
 	return int64(float64(d.Total.Raised)*(1-d.Objective) + 1e-6)
+}
+
+// lead says what the page shows, of which days, since when, and as of when.
+func (d AnalyticsData) lead(p *ui.Page) string {
+	parts := []string{p.T(tAnalyticsLead)}
+	if d.Range.Days() {
+		parts = append(parts, p.T(tZoneDays, d.Zone.String()))
+	}
+	if d.First > 0 {
+		parts = append(parts, p.T(tSinceDay, time.UnixMicro(d.First).In(d.Zone).Format(time.DateOnly)))
+	}
+	return strings.Join(append(parts, p.T(text.AsOf)), " · ")
+}
+
+// head is the heading of a figure: its links, and what it means.
+func (d AnalyticsData) head(p *ui.Page, f Figure) templ.Component {
+	csv := templ.Attributes{"aria-label": p.T(tCSV) + ": " + p.T(f.Title)}
+	return figureHead(f.Name, p.T(f.Title), panel.Anchor(templ.SafeURL(f.Rows), p.T(f.RowsText)),
+		panel.Linked(templ.SafeURL(d.csv(f)), csv, panel.Text(p.T(tCSV))))
+}
+
+func figurePanel(p *ui.Page, d AnalyticsData, f Figure, parts ...templ.Component) templ.Component {
+	return sectionPanel(f.Name, d.head(p, f), parts...)
+}
+
+// legend says what the lines of a chart are; before = its faint line.
+func (d AnalyticsData) legend(p *ui.Page, before string, keys ...templ.Component) templ.Component {
+	if d.compared() {
+		keys = append(keys, chart.Key(chart.FaintLine, before))
+	}
+	return panel.Div("legend", keys...)
+}
+
+// nothingYet stands where a figure has nothing to count.
+func nothingYet(p *ui.Page, icon string) templ.Component {
+	return ui.Empty(p, icon, p.T(tNothingYet), p.T(tNothingHow))
+}
+
+// loading has the table of a figure read where its link is.
+func (d AnalyticsData) loading(f Figure) templ.Attributes {
+	return templ.Attributes{"id": f.Name + "-table", "class": "as-table", "hx-get": d.part(f.Name, "table"), "hx-swap": "outerHTML"}
+}
+
+// cellTable is a table of plain values; numbers is its first column of numbers.
+func cellTable(p *ui.Page, label text.Text, heads []string, numbers int, rows [][]chart.Cell) templ.Component {
+	columns := make([]ui.Column[[]chart.Cell], len(heads))
+	for i, head := range heads {
+		class := ""
+		if i >= numbers {
+			class = "num"
+		}
+		columns[i] = ui.Col(head, text.Text{ZH: head, EN: head}, ui.TextKind, func(_ *ui.Page, row []chart.Cell) ui.Cell {
+			return ui.Cell{Body: panel.Text(row[i].Show)}
+		}).As(class)
+	}
+	return ui.PlainRows(p, ui.Beside(p, columns, rows), label)
 }
 
 // window is the window of a list that is nearest to the range.
@@ -206,6 +264,25 @@ func (d AnalyticsData) notifiedPlot(p *ui.Page) chart.Plot {
 		}),
 		Says: p.T(tNotifiedSays, chart.ShareText(p, d.Total.Rate), d.objective()),
 	}
+}
+
+func notifiedPanel(p *ui.Page, d AnalyticsData) templ.Component {
+	f := d.figure(p, "notified")
+	if d.Total.Raised == 0 {
+		return figurePanel(p, d, f, nothingYet(p, "bell-ring"))
+	}
+	notified := p.T(text.OrdersNotifiedOf, ui.Count(d.Total.Notified), ui.Count(d.Total.Raised))
+	return figurePanel(
+		p, d, f,
+		panel.KPIs("three",
+			panel.KPI(p.T(tByOrders), chart.ShareText(p, d.Total.Rate), notified),
+			panel.KPI(p.T(tByMoney)+" · "+d.Currency, chart.ShareText(p, d.mainCurrency().MoneyRate), ""),
+			budget(p, d)),
+		panel.Div("body",
+			d.legend(p, p.T(text.LastWeek), chart.Key("line s-acc", p.T(tByOrders)), chart.Key("line s-comp", p.T(tByMoney)),
+				chart.Key("line s-objective", p.T(text.Objective)+" "+d.objective())),
+			chart.Draw(p, d.chart(p, "notified")), figureFoot(p, d, f)),
+	)
 }
 
 // mainCurrency is the total of the currency with the most orders.

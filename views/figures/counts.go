@@ -11,6 +11,7 @@ import (
 	"backstop/internal/report"
 	"backstop/views/chart"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -49,8 +50,7 @@ func (d AnalyticsData) causesFigure(p *ui.Page) Figure {
 		}
 		f.Table = append(f.Table, []chart.Cell{
 			chart.Same(p.T(failureText(c.Class))), chart.Same(c.Class), chart.CountCell(c.Attempts),
-			chart.ShareCell(p, float64(c.Attempts)/float64(d.attempts()),
-				true),
+			chart.ShareCell(p, float64(c.Attempts)/float64(d.attempts()), true),
 			chart.ShareCell(p, float64(sum)/float64(d.attempts()), true), chart.CountCell(c.Before), chart.CountCell(c.Orders),
 			chart.SumsCell(p, c.Sums), since,
 		})
@@ -74,6 +74,36 @@ func (d AnalyticsData) causeRows(p *ui.Page) ui.List {
 		ui.TextCol("cumulative", tCumulative, func(i int) string { return ui.Percent(float64(upTo[i])/float64(d.attempts()), 1) }).As("num"),
 		moneyCol(func(i int) []report.Sum { return d.Causes[i].Sums }, tMoney),
 	}, rows)
+}
+
+// causesPanel is which failures there were, and when.
+func causesPanel(p *ui.Page, d AnalyticsData) templ.Component {
+	f := d.figure(p, "causes")
+	if len(d.Causes) == 0 {
+		return figurePanel(p, d, f, ui.Empty(p, "circle-check", p.T(tNoFailures), ""))
+	}
+	var keys []templ.Component
+	for i, c := range d.Causes[:min(len(d.Causes), causesShown+1)] {
+		label := failureText(c.Class)
+		if i == causesShown {
+			label = tOtherCauses
+		}
+		keys = append(keys, panel.Span("", chart.Square("f-"+causeKinds[i]), panel.Text(p.T(label))))
+	}
+	return figurePanel(
+		p, d, f, panel.Div("body", d.legend(p, p.T(text.LastWeek), keys...), chart.Draw(p, d.chart(p, "causes"))),
+		panel.Div("pareto", ui.PlainRows(p, d.causeRows(p), tCauses)), panel.Div("body", figureFoot(p, d, f)),
+	)
+}
+
+// causeName is a cause, since when it is there, and how much of all it is.
+func causeName(p *ui.Page, d AnalyticsData, i int) templ.Component {
+	c := d.Causes[i]
+	name := panel.Anchor(templ.SafeURL(causeHref(c.Class, d.window())), p.T(failureText(c.Class)))
+	if c.NewSince > 0 {
+		name = panel.Spaced(name, ui.Styled("tag warn", p.T(tNewSinceAt, ui.Minute(p, c.NewSince))))
+	}
+	return templ.Join(name, share("f-"+causeKinds[min(i, causesShown)], flowWidth(c.Attempts, d.Causes[0].Attempts)))
 }
 
 // moneyCol is a column of the money of rows.
@@ -147,6 +177,19 @@ func (d AnalyticsData) flowsFigure(p *ui.Page, name string, title text.Text, flo
 	return f
 }
 
+func flowsPanel(p *ui.Page, d AnalyticsData, name string, flows []analytics.Flow) templ.Component {
+	f := d.figure(p, name)
+	if len(flows) == 0 {
+		return figurePanel(p, d, f, nothingYet(p, "receipt-text"))
+	}
+	return figurePanel(p, d, f, panel.Div("pareto", ui.PlainRows(p, d.flowRows(p, name, flows), f.Title)),
+		panel.Div("body", figureFoot(p, d, f)))
+}
+
+func flowName(name, code string, href templ.SafeURL, width float64) templ.Component {
+	return templ.Join(panel.Linked(href, templ.Attributes{"title": code}, panel.Text(name)), share("f-acc", width))
+}
+
 // flowRows are the merchants or suppliers with the most orders.
 func (d AnalyticsData) flowRows(p *ui.Page, name string, flows []analytics.Flow) ui.List {
 	columns := []ui.Column[analytics.Flow]{
@@ -196,6 +239,24 @@ func growth(p *ui.Page, now, before int64) string {
 	return "−" + ui.Percent(-v, 1)
 }
 
+func exceptionsPanel(p *ui.Page, d AnalyticsData) templ.Component {
+	f := d.figure(p, "exceptions")
+	if len(d.Exceptions.Kinds) == 0 {
+		return figurePanel(p, d, f, ui.Empty(p, "circle-check", p.T(tNoOpen), ""))
+	}
+	more := d.Exceptions.OpenMore || d.Exceptions.DecidedMore
+	return figurePanel(p, d, f, panel.Div("ages", ui.PlainRows(p, d.kindRows(p), f.Title)),
+		panel.Div("body", ui.If(more, panel.Small(p.T(tCounted))), figureFoot(p, d, f)))
+}
+
+// ageKind is the colour of an age: the older ones have another.
+func ageKind(age int) string {
+	if age >= 3 {
+		return "f-warn"
+	}
+	return "f-acc"
+}
+
 func ageName(i int) string {
 	if i == len(analytics.Ages) {
 		return "> " + chart.Briefly(analytics.Ages[i-1])
@@ -212,8 +273,7 @@ func (d AnalyticsData) exceptionsFigure(p *ui.Page) Figure {
 		f.Heads = append(f.Heads, p.T(tOpenN)+" "+ageName(i))
 	}
 	f.Heads = append(f.Heads, p.T(tDecidedN), p.T(tDecidedIn, chart.Briefly(analytics.Ages[0])),
-		p.T(tDecidedIn, chart.Briefly(analytics.Ages[1])),
-		p.T(tDecidedIn, chart.Briefly(analytics.Ages[2])))
+		p.T(tDecidedIn, chart.Briefly(analytics.Ages[1])), p.T(tDecidedIn, chart.Briefly(analytics.Ages[2])))
 	for _, k := range d.Exceptions.Kinds {
 		row := []chart.Cell{chart.Same(p.T(ui.KindText(k.Name))), chart.CountCell(k.OpenTotal())}
 		for _, n := range k.Open {

@@ -258,8 +258,7 @@ func merchantsSection(p *ui.Page, f dailyreport.Figures) dailySection {
 		}
 		s.table = append(s.table, []chart.Cell{
 			chart.Same(name), chart.CountCell(x.Attempts),
-			chart.ShareCell(p, float64(x.OK)/float64(max(x.Attempts, 1)),
-				x.Attempts > 0), chart.CountCell(x.Openings),
+			chart.ShareCell(p, float64(x.OK)/float64(max(x.Attempts, 1)), x.Attempts > 0), chart.CountCell(x.Openings),
 		})
 	}
 	return s
@@ -304,6 +303,33 @@ func (d DailyData) since(p *ui.Page) string {
 	}
 	rate, known := d.Now.Rate()
 	return p.T(tReportSince, ui.Count(d.Now.Notified), ui.Count(d.Now.Raised), chart.ShareCell(p, rate, known).Show)
+}
+
+// mailed are the mails of the report.
+func (d DailyData) mailed(p *ui.Page) (all []templ.Component) {
+	for _, m := range d.Mails {
+		line := []templ.Component{ui.Styled("mono", m.Target), ui.Pill(p, ui.StateOf(wording.MessageStates, m.Status))}
+		if m.FinishedAt != nil {
+			line = append(line, ui.When(p, *m.FinishedAt))
+		}
+		all = append(all, panel.Line("", append(line, ui.Styled("err", m.LastError))...))
+	}
+	if len(all) == 0 {
+		all = append(all, panel.Line("muted", panel.Text(p.T(tReportNotMailed))))
+	}
+	return all
+}
+
+// panel is the table on its page, and leads to its rows as they are now.
+func (s dailySection) panel(p *ui.Page) templ.Component {
+	head, table := figureHead(s.name, p.T(s.title)), cellTable(p, s.title, s.heads, s.numbers, s.table)
+	if s.rows != "" {
+		head = figureHead(s.name, p.T(s.title), panel.Anchor(templ.SafeURL(s.rows), p.T(tRowsNow)))
+	}
+	if len(s.table) == 0 {
+		table = panel.Div("body", panel.Line("muted", panel.Text(p.T(s.none))))
+	}
+	return sectionPanel(s.name, head, table)
 }
 
 // dailyText is a report as plain text, for its mail.
@@ -358,54 +384,3 @@ func mailStripe(row int) string {
 	}
 	return "#ffffff"
 }
-
-// Texts of these pages.
-var (
-	tReportsNone         = text.Text{ZH: "还没有日报", EN: "No reports yet"}
-	tReportsHow          = text.Text{ZH: "每天结束十分钟后生成当天的日报。", EN: "The report of a day is made ten minutes after the day has ended."}
-	tReportOf            = text.Text{ZH: "Backstop 日报 · %s", EN: "Backstop daily report · %s"}
-	tReportLead          = text.Text{ZH: "%s（%s），统计于 %s", EN: "%s (%s), counted %s"}
-	tReportMade          = text.Text{ZH: "生成时间", EN: "Made at"}
-	tReportNotified      = text.Text{ZH: "%s / %s 笔，上周同期 %s", EN: "%s of %s orders; a week before: %s"}
-	tReportRisk          = text.Text{ZH: "%s 笔，前一日 %s", EN: "orders: %s; the day before: %s"}
-	tReportFailing       = text.Text{ZH: "异常渠道 %d 个，异常商户 %d 个", EN: "failing suppliers: %d, merchants: %d"}
-	tReportTold          = text.Text{ZH: "通知商户", EN: "Merchants notified"}
-	tReportMoney         = text.Text{ZH: "应通知金额", EN: "Money to be notified"}
-	tReportMoneyNotified = text.Text{ZH: "已通知金额", EN: "Money notified"}
-	tReportAtRisk        = text.Text{ZH: "日终风险资金", EN: "Money at risk when the day ended"}
-	tRiskThen            = text.Text{ZH: "日终风险资金", EN: "At risk at the day's end"}
-	tRiskOrders          = text.Text{ZH: "日终风险订单", EN: "Orders at risk at the day's end"}
-	tRiskUnknown         = text.Text{ZH: "日终时服务未运行，没有记录。", EN: "Not recorded: the server was not running at the end of the day."}
-	tPart                = text.Text{ZH: "构成", EN: "Part"}
-	tDecisions           = text.Text{ZH: "裁定", EN: "Decisions"}
-	tReportDecided       = text.Text{ZH: "当日裁定", EN: "Decided on this day"}
-	tNoDecisions         = text.Text{ZH: "当日没有裁定。", EN: "Nothing was decided on this day."}
-	tNumber              = text.Text{ZH: "笔数", EN: "Number"}
-	tNoExceptions        = text.Text{ZH: "当日没有新增或结束的异常。", EN: "No exception was opened or closed on this day."}
-	tOpenedN             = text.Text{ZH: "新增", EN: "Opened"}
-	tFailingSuppliers    = text.Text{ZH: "异常渠道", EN: "Failing suppliers"}
-	tFailingMerchants    = text.Text{ZH: "异常商户", EN: "Failing merchants"}
-	tNoneFailed          = text.Text{ZH: "没有。", EN: "None."}
-	tOpenings            = text.Text{ZH: "熔断次数", EN: "Breaker opened"}
-	tAttemptsN           = text.Text{ZH: "通知次数", EN: "Attempts"}
-	tReportGrew          = text.Text{ZH: "较上周同日增长", EN: "Growth compared with a week before"}
-	tNothingGrew         = text.Text{ZH: "没有增长。", EN: "Nothing grew."}
-	tThatDay             = text.Text{ZH: "当日", EN: "That day"}
-	tGrowth              = text.Text{ZH: "增幅", EN: "Growth"}
-	tReportSince         = text.Text{
-		ZH: "日报生成后有变化：目前已通知 %s / %s 笔（%s）。日报本身不再改动。",
-		EN: "Changed since: %s of %s orders are notified by now (%s). The report itself does not change.",
-	}
-	tReportFixed     = text.Text{ZH: "日报生成后不再改动。", EN: "A report does not change after it has been made."}
-	tReportOtherZone = text.Text{
-		ZH: "此日报按 %s 的日期统计，与当前设置的时区不同。",
-		EN: "This report's day is in the time zone %s, not the one that is configured now.",
-	}
-	tReportMailed    = text.Text{ZH: "邮件", EN: "Emails"}
-	tReportNotMailed = text.Text{
-		ZH: "没有邮件：未设置 BACKSTOP_REPORT_URLS，或这一天是停机后补做的。",
-		EN: "No email: BACKSTOP_REPORT_URLS is not set, or the report was made later, after a downtime.",
-	}
-	tRowsNow    = text.Text{ZH: "当前明细", EN: "Rows now"}
-	tReportOpen = text.Text{ZH: "在控制台查看", EN: "Open in the console"}
-)

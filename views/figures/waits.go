@@ -9,7 +9,10 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/report"
 	"backstop/views/chart"
+	"backstop/views/panel"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // percentiles of the waits.
@@ -40,8 +43,7 @@ func (d AnalyticsData) waitsFigure(p *ui.Page) Figure {
 	for i, h := range slices.Backward(d.Waits) {
 		f.Table = append(f.Table, []chart.Cell{
 			d.timeCell(p, i), chart.CountCell(h.Count()), chart.LengthCell(p, h, .5), chart.LengthCell(p, h, .95),
-			chart.LengthCell(p, h, .99),
-			chart.LengthCell(p, d.WaitsBefore[i], .95),
+			chart.LengthCell(p, h, .99), chart.LengthCell(p, d.WaitsBefore[i], .95),
 		})
 	}
 	return f
@@ -58,12 +60,28 @@ func (d AnalyticsData) waitsPlot(p *ui.Page) chart.Plot {
 	c.Hits = chart.Hits(len(d.Waits), func(i int) string {
 		h := d.Waits[i]
 		return p.T(tWaitsHit, d.columnName(p, i), chart.LengthCell(p, h, .5).Show, chart.LengthCell(p, h, .95).Show,
-			chart.LengthCell(p, h, .99).Show,
-			chart.LengthCell(p, d.WaitsBefore[i], .95).Show)
+			chart.LengthCell(p, h, .99).Show, chart.LengthCell(p, d.WaitsBefore[i], .95).Show)
 	})
 	all := sumOf(d.Waits)
 	c.Says = p.T(tWaitsSays, chart.LengthCell(p, all, .5).Show, chart.LengthCell(p, all, .95).Show, chart.LengthCell(p, all, .99).Show)
 	return c
+}
+
+func waitsPanel(p *ui.Page, d AnalyticsData) templ.Component {
+	f, all := d.figure(p, "waits"), sumOf(d.Waits)
+	if all.Count() == 0 {
+		return figurePanel(p, d, f, nothingYet(p, "timer"))
+	}
+	var figures, keys []templ.Component
+	for _, of := range percentiles {
+		figures = append(figures, panel.KPI(of.name, chart.LengthCell(p, all, of.q).Show, ""))
+		keys = append(keys, chart.Key(of.class, of.name))
+	}
+	return figurePanel(
+		p, d, f, panel.KPIs("three", figures...),
+		panel.Div("body", d.legend(p, "p95 · "+p.T(text.LastWeek), keys...), chart.Draw(p, d.chart(p, "waits")),
+			figureSub(p.T(tHeatTitle)), chart.Draw(p, d.chart(p, "heat")), figureFoot(p, d, f)),
+	)
 }
 
 func sumOf(waits []report.Histogram) report.Histogram {
@@ -150,8 +168,7 @@ func (d AnalyticsData) curveFigure(p *ui.Page) Figure {
 		w, had := within(d.WaitsBefore, d.lastWeekRaised(), end)
 		f.Table = append(f.Table, []chart.Cell{
 			{Show: chart.Briefly(end), Plain: end.String()},
-			chart.CountCell(sumOf(d.Waits).Within(end)), chart.ShareCell(p, v, ok),
-			chart.ShareCell(p, w, had),
+			chart.CountCell(sumOf(d.Waits).Within(end)), chart.ShareCell(p, v, ok), chart.ShareCell(p, w, had),
 		})
 	}
 	return f
@@ -187,9 +204,7 @@ func (d AnalyticsData) curvePlot(p *ui.Page) chart.Plot {
 	now := draw(d.Waits, d.Total.Raised)
 	if now != "" {
 		c.Paths = append(c.Paths, chart.Path{
-			Class: "area f-acc",
-			D: now + "L" + ui.Px(chart.Width) + " " + ui.Px(a.Bottom) + "L0 " + ui.Px(a.Bottom) +
-				"Z",
+			Class: "area f-acc", D: now + "L" + ui.Px(chart.Width) + " " + ui.Px(a.Bottom) + "L0 " + ui.Px(a.Bottom) + "Z",
 		})
 	}
 	c.Paths = append(c.Paths, chart.Path{Class: chart.FaintLine, D: draw(d.WaitsBefore, d.lastWeekRaised())},
@@ -208,4 +223,21 @@ func (d AnalyticsData) curvePlot(p *ui.Page) chart.Plot {
 	}
 	c.Says = p.T(tCurveSays, strings.Join(said, ", "))
 	return c
+}
+
+func curvePanel(p *ui.Page, d AnalyticsData) templ.Component {
+	f := d.figure(p, "curve")
+	if d.Total.Raised == 0 {
+		return figurePanel(p, d, f, nothingYet(p, "timer"))
+	}
+	var figures []templ.Component
+	for _, m := range marks {
+		share := chart.ShareText(p, func() (float64, bool) { return within(d.Waits, d.Total.Raised, m) })
+		figures = append(figures, panel.KPI("≤ "+chart.Briefly(m), share, ""))
+	}
+	return figurePanel(
+		p, d, f, panel.KPIs("", figures...),
+		panel.Div("body", d.legend(p, p.T(text.LastWeek), chart.Key("line s-acc", p.T(tNotifiedN))),
+			chart.Draw(p, d.curvePlot(p)), figureFoot(p, d, f)),
+	)
 }
