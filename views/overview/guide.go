@@ -1,10 +1,15 @@
 package overview
 
 import (
+	"cmp"
 	"strconv"
 
 	"backstop/internal/base/text"
 	"backstop/internal/sandbox"
+	"backstop/views/panel"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // GuideData is the first steps of an installation.
@@ -34,6 +39,94 @@ func (d GuideData) orderCall() string {
 // callbackCall sends the signed callback for the newest order.
 func (d GuideData) callbackCall() string {
 	return `curl -d '` + d.Callback + `' ` + d.CallbackURL + sandbox.Code
+}
+
+// guideLive keeps the page current.
+func guideLive(p *ui.Page) templ.Attributes {
+	return templ.Attributes{
+		"class": "live", "role": "status", "data-live": "/_/live?topics=guide&lang=" + p.Language, "data-state": "still",
+		"data-word-live": p.T(text.Live), "data-word-delayed": p.T(text.Delayed), "data-word-offline": p.T(text.Offline),
+		"data-word-paused": p.T(text.PausedAt),
+	}
+}
+
+// says is how far the steps lead.
+func (d GuideData) says(p *ui.Page) string {
+	if d.Delivered {
+		return p.T(tArrived)
+	}
+	return p.T(tWelcomeHow)
+}
+
+// steps are the first steps, each with what is to be done.
+func (d GuideData) steps(p *ui.Page) []panel.Step {
+	return []panel.Step{
+		{Title: p.T(tStepMake), Done: d.Made, How: d.stepMake(p)},
+		{Title: p.T(tStepOrder), Done: d.Created, How: d.stepOrder(p)},
+		{Title: p.T(tStepCallback), Done: d.Paid, How: d.stepCallback(p)},
+		{Title: p.T(tStepArrive), Done: d.Delivered, How: d.stepArrive(p)},
+	}
+}
+
+// sayWith is a sentence that leads to what is behind it.
+func sayWith(p *ui.Page, said text.Text, then templ.Component) templ.Component {
+	return panel.Line("", panel.Text(p.T(said)), then)
+}
+
+func (d GuideData) orderLink() templ.SafeURL { return templ.URL("/orders/" + d.OrderNo) }
+
+func (d GuideData) stepMake(p *ui.Page) templ.Component {
+	switch {
+	case d.Made:
+		return ui.If(d.Sandbox, sayWith(p, tMadeAs, ui.Styled("mono", sandbox.Code)))
+	case !d.May:
+		return ui.Say(p.T(tStepAdmin))
+	case d.Production:
+		return sayWith(p, tStepProduction, panel.Anchor("/guide?sandbox=1", p.T(tAskSandbox)))
+	}
+	return templ.Join(ui.Say(p.T(tStepMakeHow)), guideForm(p, "sandbox", "guide sandbox", tMake, ""))
+}
+
+func (d GuideData) stepOrder(p *ui.Page) templ.Component {
+	switch {
+	case !d.May || !d.Made && !d.Sandbox:
+		return templ.NopComponent
+	case d.Sandbox:
+		needs := sayWith(p, tStepCurl, panel.Anchor("/guide", p.T(text.FirstSteps)))
+		return templ.Join(guideForm(p, "order", "guide order "+d.OrderNo, tCreate, ""), orCurl(p, needs, d.orderCall()))
+	}
+	return templ.Join(ui.Say(p.T(tStepCall)), ui.Copied(p, firstCall(d.APIURL)))
+}
+
+func (d GuideData) stepCallback(p *ui.Page) templ.Component {
+	switch {
+	case !d.May || d.Paid:
+	case d.Callback != "":
+		order := panel.Linked(d.orderLink(), templ.Attributes{"class": "mono"}, panel.Text(d.OrderNo))
+		return templ.Join(sayWith(p, tStepSigned, order), guideForm(p, "callback", "guide callback "+d.OrderNo, tSend, ""),
+			orCurl(p, ui.Say(p.T(tStepSignature)), d.callbackCall()))
+	case d.Made && !d.Sandbox:
+		return sayWith(p, tStepAddress, ui.Styled("mono", d.CallbackURL))
+	}
+	return templ.NopComponent
+}
+
+func (d GuideData) stepArrive(p *ui.Page) templ.Component {
+	if d.Paid && d.OrderNo != "" {
+		return panel.Line("", ui.ButtonLink(p, string(d.orderLink()), ui.Act{Label: tOpenStory}))
+	}
+	return ui.Say(p.T(tStepArriveHow))
+}
+
+// ownSteps are what comes after the sandbox: a supplier and a merchant of one's own.
+func (d GuideData) ownSteps(p *ui.Page) []templ.Component {
+	all := []templ.Component{ui.Say(p.T(tStepApply)), ui.Copied(p, cmp.Or(d.Example, noKeys).yaml())}
+	if d.Example != (Example{}) {
+		all = append(all, ui.Say(p.T(tKeysShown)))
+	} else if d.May {
+		all = append(all, ui.Say(p.T(tKeysHow)), guideForm(p, "keys", d.Key, tFillKeys, ""))
+	}
+	return append(all, sayWith(p, tStepAddress, ui.Styled("mono", d.CallbackURL+"first")), ui.Say(p.T(tOwnDocs)))
 }
 
 // Texts of the first steps.

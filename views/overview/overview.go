@@ -9,6 +9,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/report"
+	"backstop/views/panel"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -119,6 +120,15 @@ func firstCall(api string) string {
 	return `curl -H "Authorization: Bearer $API_KEY" -H 'Content-Type: application/json' \` + "\n" +
 		`  -d '{"out_trade_no":"T1","amount":1999,"currency":"CNY","supplier":"first","subject":"Book"}' \` + "\n  " + api +
 		"/api/v1/orders"
+}
+
+// p95 is how long something took in all but the slowest cases.
+func p95(p *ui.Page, label text.Text, of report.Histogram) templ.Component {
+	value, unit := p.T(text.None), ""
+	if d, ok := of.Quantile(0.95); ok {
+		value, unit = ui.Length(d)
+	}
+	return panel.KPI(p.T(label), value, unit)
 }
 
 // notifiedInAll adds orders up over currencies; their money cannot be.

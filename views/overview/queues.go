@@ -9,7 +9,10 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/pause"
+	"backstop/views/panel"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // QueuesData is what the page of queues shows.
@@ -41,6 +44,27 @@ type QueueData struct {
 func (d QueueData) pause() *pause.Pause { return d.pauseOf(d.Flow.Queue) }
 
 func (d QueueData) act(name string) string { return "/queues/" + d.Flow.Queue + "/" + name }
+
+// control is the button that pauses the work or resumes it, and its dialog; nothing for whoever may not.
+func (d QueueData) control(p *ui.Page) (buttons, dialogs []templ.Component) {
+	if !d.CanControl {
+		return nil, nil
+	}
+	name, icon, label, title, how := "pause", "pause", text.Pause, tPauseTitle, pauseHow[d.Flow.Queue]
+	if d.pause() != nil {
+		name, icon, label, title, how = "resume", "check", tResumeQueue, tResumeTitle, tResumeHowTo
+	}
+	return []templ.Component{panel.OpenDialog(p, name, icon, label)},
+		[]templ.Component{panel.AskDialog(p, name, d.act(name), d.Key, title, text.ReasonAudit, how, label)}
+}
+
+func flowFigures(p *ui.Page, f console.QueueFlow) templ.Component {
+	return panel.KPIs("",
+		panel.KPI(p.T(tRowsWaiting), ui.Count(f.Waiting)+ui.Plus(f.More), ""),
+		panel.KPI(p.T(tFlowIn), flowRate(f.In)+ui.Plus(f.Cut), p.T(tPerMinute)),
+		panel.KPI(p.T(tFlowOut), flowRate(f.Out), p.T(tPerMinute)),
+		panel.KPI(p.T(tTimeToEmpty), emptyIn(p, f), ""))
+}
 
 // lanes are the queues behind the work.
 func (d QueueData) lanes() (all []console.Lane) {

@@ -50,6 +50,23 @@ var healthColumns = []ui.Column[console.MerchantHealth]{
 	ui.TextCol("risk", text.RiskColumn, func(console.MerchantHealth) string { return "" }).As("num").With(healthRisk),
 }
 
+// healthRisk is the money at risk in the main currency, and how many others there are.
+func healthRisk(_ *ui.Page, h console.MerchantHealth) templ.Component {
+	main, others := ui.LeadSum(h.AtRisk)
+	if main.Orders == 0 {
+		return nil
+	}
+	sum := ui.Money(main.Minor, main.Currency)
+	if len(others) == 0 {
+		return sum
+	}
+	return panel.Spaced(sum, panel.Text("+"+ui.Count(int64(len(others)))))
+}
+
+func laneName(p *ui.Page, l console.Lane) templ.Component {
+	return panel.Spaced(ui.Styled("mono", l.Name), ui.Styled("muted small", p.T(laneWords[l.Name])))
+}
+
 // laneColumns are those of queues; the tasks are not known while Redis is down.
 func laneColumns(redisDown bool) []ui.Column[console.Lane] {
 	count := func(known bool, n int64, more bool) ui.Cell {
