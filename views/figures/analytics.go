@@ -112,7 +112,7 @@ func (d AnalyticsData) legend(p *ui.Page, before string, keys ...templ.Component
 	if d.compared() {
 		keys = append(keys, chart.Key(chart.FaintLine, before))
 	}
-	return panel.Div("legend", keys...)
+	return panel.Box("legend", keys...)
 }
 
 // nothingYet stands where a figure has nothing to count.
@@ -278,7 +278,7 @@ func notifiedPanel(p *ui.Page, d AnalyticsData) templ.Component {
 			panel.KPI(p.T(tByOrders), chart.ShareText(p, d.Total.Rate), notified),
 			panel.KPI(p.T(tByMoney)+" · "+d.Currency, chart.ShareText(p, d.mainCurrency().MoneyRate), ""),
 			budget(p, d)),
-		panel.Div("body",
+		panel.Box("body",
 			d.legend(p, p.T(text.LastWeek), chart.Key("line s-acc", p.T(tByOrders)), chart.Key("line s-comp", p.T(tByMoney)),
 				chart.Key("line s-objective", p.T(text.Objective)+" "+d.objective())),
 			chart.Draw(p, d.chart(p, "notified")), figureFoot(p, d, f)),

@@ -224,7 +224,7 @@ func figureHead(name, title string, end ...templ.Component) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(end) > 0 {
-			templ_7745c5c3_Err = panel.Div("end", end...).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.Box("end", end...).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -91,8 +91,8 @@ func causesPanel(p *ui.Page, d AnalyticsData) templ.Component {
 		keys = append(keys, panel.Span("", chart.Square("f-"+causeKinds[i]), panel.Text(p.T(label))))
 	}
 	return figurePanel(
-		p, d, f, panel.Div("body", d.legend(p, p.T(text.LastWeek), keys...), chart.Draw(p, d.chart(p, "causes"))),
-		panel.Div("pareto", ui.PlainRows(p, d.causeRows(p), tCauses)), panel.Div("body", figureFoot(p, d, f)),
+		p, d, f, panel.Box("body", d.legend(p, p.T(text.LastWeek), keys...), chart.Draw(p, d.chart(p, "causes"))),
+		panel.Box("pareto", ui.PlainRows(p, d.causeRows(p), tCauses)), panel.Box("body", figureFoot(p, d, f)),
 	)
 }
 
@@ -182,8 +182,8 @@ func flowsPanel(p *ui.Page, d AnalyticsData, name string, flows []analytics.Flow
 	if len(flows) == 0 {
 		return figurePanel(p, d, f, nothingYet(p, "receipt-text"))
 	}
-	return figurePanel(p, d, f, panel.Div("pareto", ui.PlainRows(p, d.flowRows(p, name, flows), f.Title)),
-		panel.Div("body", figureFoot(p, d, f)))
+	return figurePanel(p, d, f, panel.Box("pareto", ui.PlainRows(p, d.flowRows(p, name, flows), f.Title)),
+		panel.Box("body", figureFoot(p, d, f)))
 }
 
 func flowName(name, code string, href templ.SafeURL, width float64) templ.Component {
@@ -245,8 +245,8 @@ func exceptionsPanel(p *ui.Page, d AnalyticsData) templ.Component {
 		return figurePanel(p, d, f, ui.Empty(p, "circle-check", p.T(tNoOpen), ""))
 	}
 	more := d.Exceptions.OpenMore || d.Exceptions.DecidedMore
-	return figurePanel(p, d, f, panel.Div("ages", ui.PlainRows(p, d.kindRows(p), f.Title)),
-		panel.Div("body", ui.If(more, panel.Small(p.T(tCounted))), figureFoot(p, d, f)))
+	return figurePanel(p, d, f, panel.Box("ages", ui.PlainRows(p, d.kindRows(p), f.Title)),
+		panel.Box("body", ui.If(more, panel.Small(p.T(tCounted))), figureFoot(p, d, f)))
 }
 
 // ageKind is the colour of an age: the older ones have another.

@@ -327,7 +327,7 @@ func (s dailySection) panel(p *ui.Page) templ.Component {
 		head = figureHead(s.name, p.T(s.title), panel.Anchor(templ.SafeURL(s.rows), p.T(tRowsNow)))
 	}
 	if len(s.table) == 0 {
-		table = panel.Div("body", panel.Line("muted", panel.Text(p.T(s.none))))
+		table = panel.Box("body", panel.Line("muted", panel.Text(p.T(s.none))))
 	}
 	return sectionPanel(s.name, head, table)
 }

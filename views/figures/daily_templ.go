@@ -99,7 +99,7 @@ func DailyPage(p *ui.Page, d DailyData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if says := d.since(p); says != "" {
-				templ_7745c5c3_Err = panel.Div("body", ui.Say(says)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.Box("body", ui.Say(says)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -114,7 +114,7 @@ func DailyPage(p *ui.Page, d DailyData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = panel.Of(p, "mails-title", tReportMailed, panel.Div("body", d.mailed(p)...)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.Of(p, "mails-title", tReportMailed, panel.Box("body", d.mailed(p)...)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -79,7 +79,7 @@ func waitsPanel(p *ui.Page, d AnalyticsData) templ.Component {
 	}
 	return figurePanel(
 		p, d, f, panel.KPIs("three", figures...),
-		panel.Div("body", d.legend(p, "p95 · "+p.T(text.LastWeek), keys...), chart.Draw(p, d.chart(p, "waits")),
+		panel.Box("body", d.legend(p, "p95 · "+p.T(text.LastWeek), keys...), chart.Draw(p, d.chart(p, "waits")),
 			figureSub(p.T(tHeatTitle)), chart.Draw(p, d.chart(p, "heat")), figureFoot(p, d, f)),
 	)
 }
@@ -237,7 +237,7 @@ func curvePanel(p *ui.Page, d AnalyticsData) templ.Component {
 	}
 	return figurePanel(
 		p, d, f, panel.KPIs("", figures...),
-		panel.Div("body", d.legend(p, p.T(text.LastWeek), chart.Key("line s-acc", p.T(tNotifiedN))),
+		panel.Box("body", d.legend(p, p.T(text.LastWeek), chart.Key("line s-acc", p.T(tNotifiedN))),
 			chart.Draw(p, d.curvePlot(p)), figureFoot(p, d, f)),
 	)
 }

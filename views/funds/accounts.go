@@ -112,7 +112,7 @@ func adjustForm(p *ui.Page, d AccountsData) templ.Component {
 			ID: "adjust-" + name, Name: name, Label: label, Hint: hint, More: templ.Attributes{"required": true, "maxlength": "100"},
 		})
 	}
-	return panel.Div("body", proposal(p, "adjust", text.ProposeAdjustment, "/accounts/adjust", d.Key,
+	return panel.Box("body", proposal(p, "adjust", text.ProposeAdjustment, "/accounts/adjust", d.Key,
 		panel.Small(p.T(tAdjustHow, pairsText())),
 		field("debit", tAdjustDebit, p.T(tAdjustCode)), field("credit", tAdjustCredit, ""),
 		field("currency", text.Currency, ""), field("amount", text.Amount, ""),
@@ -174,9 +174,9 @@ func fundsForm(p *ui.Page, d LinesData) templ.Component {
 	case console.FrozenAccount:
 		action, title = "unfreeze", tUnfreeze
 	case console.ReservedAccount:
-		return panel.Div("body")
+		return panel.Box("body")
 	}
-	return panel.Div("body", proposal(p, action, title, link.Merchant(m)+"/"+templ.SafeURL(action), d.Key,
+	return panel.Box("body", proposal(p, action, title, link.Merchant(m)+"/"+templ.SafeURL(action), d.Key,
 		ui.Hidden("currency", d.Currency), panel.Small(p.T(wording.Decisions[action].Effect)),
 		formField(p, panel.Input{
 			ID: action + "-amount", Name: "amount", Label: text.Text{ZH: p.T(tFreezeAmount, d.Currency), EN: p.T(tFreezeAmount, d.Currency)},

@@ -95,7 +95,7 @@ func dueLeft(p *ui.Page, d dispute.Dispute) string {
 
 func disputeDue(p *ui.Page, r disputeRow) templ.Component {
 	left := dueLeft(p, r.Dispute)
-	return templ.Join(ui.WhenOr(p, evidenceDue(r.Dispute)), ui.If(left != "", panel.Div("muted", panel.Text(left))))
+	return templ.Join(ui.WhenOr(p, evidenceDue(r.Dispute)), ui.If(left != "", panel.Box("muted", panel.Text(left))))
 }
 
 // DisputeData is what the page of one dispute shows.
@@ -172,7 +172,7 @@ func (d DisputeData) evidence(p *ui.Page) templ.Component {
 
 // evidenceForm records evidence.
 func evidenceForm(p *ui.Page, d DisputeData) templ.Component {
-	return panel.Of(p, "record-title", tProofRecord, panel.Div("body", panel.GuardedForm(link.Dispute(d.DisputeNo)+"/evidence", d.Key,
+	return panel.Of(p, "record-title", tProofRecord, panel.Box("body", panel.GuardedForm(link.Dispute(d.DisputeNo)+"/evidence", d.Key,
 		panel.Small(p.T(tProofHow)),
 		panel.TextField(p, panel.Input{
 			ID: "evidence-text", Name: "text", Label: tProofText, Hint: p.T(tProofRule),

@@ -176,7 +176,7 @@ func monthSum(name string, label text.Text, of func(fund.Month) int64) ui.Column
 
 func movement(p *ui.Page, m fund.Movement, currency string) templ.Component {
 	return templ.Join(ui.Money(m.Minor, currency),
-		ui.If(m.Count != 0, panel.Div("small muted", panel.Text(p.T(tEntriesN, ui.Count(m.Count))))))
+		ui.If(m.Count != 0, panel.Box("small muted", panel.Text(p.T(tEntriesN, ui.Count(m.Count))))))
 }
 
 // movements are the parts of a statement.

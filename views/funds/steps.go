@@ -215,17 +215,17 @@ func (s fundStep) pill(p *ui.Page) templ.Component {
 // details are how a step was made, what is noted about it, and its entries.
 func (s fundStep) details(p *ui.Page) (all []templ.Component) {
 	if s.at > 0 || s.who != "" || s.next > 0 || s.approval != nil {
-		all = append(all, panel.Div("facts-line small", panel.Spaced(s.facts(p)...)))
+		all = append(all, panel.Box("facts-line small", panel.Spaced(s.facts(p)...)))
 	}
 	if s.note != "" {
-		all = append(all, panel.Div("small wrap", panel.Text(wording.SupplierWord(p, s.note))))
+		all = append(all, panel.Box("small wrap", panel.Text(wording.SupplierWord(p, s.note))))
 	}
 	if len(s.refs) > 0 {
 		ids := make([]templ.Component, len(s.refs))
 		for i, ref := range s.refs {
 			ids[i] = ui.ID(p, ref, ref, "#entries")
 		}
-		all = append(all, panel.Div("small", panel.Spaced(ids...)))
+		all = append(all, panel.Box("small", panel.Spaced(ids...)))
 	}
 	return all
 }

@@ -111,7 +111,7 @@ func callbackIDs(p *ui.Page, c *console.CallbackDetail) templ.Component {
 func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Component {
 	var note parts
 	if masked {
-		note = parts{plain(p.T(text.MaskedNote))}
+		note = parts{panel.Text(p.T(text.MaskedNote))}
 	}
 	raw := rawText(p, &ui.ByteBudget{Left: ui.RawBudget}, panel.RawRequest(&c.Callback), ui.RawBudget)
 	return bodyPanel("raw-title", p.T(text.Raw, c.Size), note, raw, ui.If(c.Seen > 0, smallLine(seenAgain(p, &c.Callback))))

@@ -7,6 +7,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 )
@@ -44,7 +45,7 @@ func (d EvidenceData) facts() []ui.Fact {
 	}
 	for _, t := range d.Transfers {
 		accounts, ref := ui.Styled("mono small", t.Debit+" → "+t.Credit), ui.Styled("mono small muted", t.Ref)
-		facts = append(facts, ui.BodyFact(text.Ledger, words(accounts, ui.Money(t.Amount, t.Currency), ref)).As("wrap"))
+		facts = append(facts, ui.BodyFact(text.Ledger, panel.Spaced(accounts, ui.Money(t.Amount, t.Currency), ref)).As("wrap"))
 	}
 	return facts
 }

@@ -5,6 +5,7 @@ import (
 
 	"backstop/internal/exception"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -15,25 +16,13 @@ import (
 type parts = []templ.Component
 
 // strong is a text that stands out.
-func strong(said string) templ.Component { return bold(plain(said)) }
-
-// words are parts with a space between each two.
-func words(all ...templ.Component) templ.Component {
-	var spaced parts
-	for i, part := range all {
-		if i > 0 {
-			spaced = append(spaced, plain(" "))
-		}
-		spaced = append(spaced, part)
-	}
-	return templ.Join(spaced...)
-}
+func strong(said string) templ.Component { return bold(panel.Text(said)) }
 
 // what is the first line about an event.
 func what(all ...templ.Component) templ.Component { return block("what", all...) }
 
 // meta says more about an event.
-func meta(said string) templ.Component { return block("meta wrap", plain(said)) }
+func meta(said string) templ.Component { return block("meta wrap", panel.Text(said)) }
 
 func tag(said string) templ.Component { return ui.Styled("tag", said) }
 

@@ -162,7 +162,7 @@ func choice(p *ui.Page, value string, label, hint text.Text, chosen bool) templ.
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = words(strong(p.T(label)), ui.Styled("hint", p.T(hint))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.Spaced(strong(p.T(label)), ui.Styled("hint", p.T(hint))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -73,7 +73,7 @@ func (s StoryData) disputeItems() (all []asideItem) {
 func (s StoryData) exceptionItems(p *ui.Page) (all []asideItem) {
 	for _, x := range s.Exceptions[:min(len(s.Exceptions), asideRows)] {
 		amount := ui.If(x.Currency != "" && x.Amount != 0, ui.Money(x.Amount, x.Currency))
-		all = append(all, asideItem{wording.ExceptionIcon(x.Kind), words(exceptionLink(p, x), amount), ui.StateOf(ui.ExceptionStates, x.State)})
+		all = append(all, asideItem{wording.ExceptionIcon(x.Kind), panel.Spaced(exceptionLink(p, x), amount), ui.StateOf(ui.ExceptionStates, x.State)})
 	}
 	return all
 }
@@ -82,7 +82,7 @@ func (s StoryData) deliveryItems(p *ui.Page) (all []asideItem) {
 	for _, d := range s.Deliveries[:min(len(s.Deliveries), asideRows)] {
 		kind := titled("", d.EventType, p.T(wording.EventType(d.EventType)))
 		tries := ui.Styled("muted small", p.T(tAttemptsN, ui.Count(d.Attempts)))
-		all = append(all, asideItem{"bell-ring", words(kind, tries), wording.DeliveryState(d.Status, s.Parked[d.ID])})
+		all = append(all, asideItem{"bell-ring", panel.Spaced(kind, tries), wording.DeliveryState(d.Status, s.Parked[d.ID])})
 	}
 	return all
 }

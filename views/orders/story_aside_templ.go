@@ -112,7 +112,7 @@ func apart(p *ui.Page, title text.Text, all []exception.Item) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = words(exceptionLink(p, x), titled("mono small muted", x.Subject, ui.Tail(x.Subject))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.Spaced(exceptionLink(p, x), titled("mono small muted", x.Subject, ui.Tail(x.Subject))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/views/link"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/views/wording"
 
@@ -22,24 +23,24 @@ func storyDecision(p *ui.Page, i console.Item) parts {
 	case i.Proposal != nil:
 		var facts parts
 		for _, f := range wording.ProposalFacts(p, d.ObjectID, d.Params, d.Currency) {
-			facts = append(facts, block("", plain(p.T(f.Label)+p.T(text.Colon)+f.Text)))
+			facts = append(facts, block("", panel.Text(p.T(f.Label)+p.T(text.Colon)+f.Text)))
 		}
-		did = parts{strong(wording.Actor(p, d.MakerName)), plain(p.T(tProposed))}
-		below = parts{block("wrap", plain(d.Reason)), block("meta wrap", facts...)}
+		did = parts{strong(wording.Actor(p, d.MakerName)), panel.Text(p.T(tProposed))}
+		below = parts{block("wrap", panel.Text(d.Reason)), block("meta wrap", facts...)}
 	case i.Verdict != nil:
-		did = parts{strong(wording.Actor(p, verdictBy(d))), plain(p.T(tVerdict))}
-		below = parts{block("wrap", plain(d.CheckerReason))}
+		did = parts{strong(wording.Actor(p, verdictBy(d))), panel.Text(p.T(tVerdict))}
+		below = parts{block("wrap", panel.Text(d.CheckerReason))}
 	default:
 		did = parts{strong(p.T(ranText(d)))}
 		below = parts{
 			meta(p.T(tPeople, d.MakerName, verdictBy(d))),
-			ui.If(d.Tries > 1, block("meta", plain(p.T(tRanTimes, d.Tries, wording.MaxRuns)))),
+			ui.If(d.Tries > 1, block("meta", panel.Text(p.T(tRanTimes, d.Tries, wording.MaxRuns)))),
 			ui.If(d.Error != "", meta(d.Error)),
 		}
 	}
 	number := templ.Join(ui.ID(p, d.No(), d.No(), ""), ui.If(d.SinglePerson, tag(p.T(text.SinglePerson))))
 	first := what(append(did, anchor(link.Approval(d.ID), p.T(wording.Action(d.Action)), nil), number)...)
-	return slices.Concat(parts{first}, below, parts{block("meta", plain(p.T(tBoundTo)), ui.Styled("mono wrap", d.Hash))})
+	return slices.Concat(parts{first}, below, parts{block("meta", panel.Text(p.T(tBoundTo)), ui.Styled("mono wrap", d.Hash))})
 }
 
 // verdictBy is who decided: of what one person decides alone, its maker.

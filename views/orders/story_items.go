@@ -61,7 +61,7 @@ func storyCallback(p *ui.Page, s StoryData, c *console.Callback) parts {
 	first, whole := repeatOf(s.Story, c), anchor(rawPath(s.Order.OrderNo, c), p.T(tWholeRaw), smallLink)
 	return parts{
 		what(strong(p.T(text.CallbackFrom)), ui.Pill(p, ui.OutcomeState(c.Outcome)), callbackFrom(p, c)),
-		ui.If(len(c.Steps) > 0, block("meta", plain(p.T(tVerified, panel.Passed(c.Steps), len(c.Steps))))),
+		ui.If(len(c.Steps) > 0, block("meta", panel.Text(p.T(tVerified, panel.Passed(c.Steps), len(c.Steps))))),
 		callbackChecks(p, s, c.Steps),
 		ui.If(c.Seen > 0, block("meta", seenAgain(p, c))),
 		ui.If(first != nil && !c.Omitted && !first.Omitted, callbackDiff(p, s, first, c)),
@@ -74,7 +74,7 @@ func storyMove(p *ui.Page, s StoryData, m *order.History) parts {
 	by := p.T(text.ByActor, wording.Actor(p, m.Actor))
 	how := ui.Styled("meta", p.T(text.VersionN, m.Version)+" · "+p.T(ui.CauseText(m.Cause))+" · "+by)
 	if m.From != "" {
-		return parts{what(strong(p.T(text.Status)), status(m.From), plain("→"), status(m.To), how)}
+		return parts{what(strong(p.T(text.Status)), status(m.From), panel.Text("→"), status(m.To), how)}
 	}
 	var stock parts
 	for _, l := range s.Stock {
@@ -101,11 +101,11 @@ func storyAttempt(p *ui.Page, s StoryData, a *notify.Attempt) parts {
 		where += " · " + wording.AttemptError(p, a.Error)
 	}
 	all := parts{
-		what(strong(p.T(text.AttemptN, a.Number)), plain(answered(a.HTTPStatus)+p.T(ui.ClassText(a.Class)))),
-		block("meta wrap", ui.Styled("mono", a.URL), plain(where)),
+		what(strong(p.T(text.AttemptN, a.Number)), panel.Text(answered(a.HTTPStatus)+p.T(ui.ClassText(a.Class)))),
+		block("meta wrap", ui.Styled("mono", a.URL), panel.Text(where)),
 	}
 	if want, got := expectation(p, s, a); want != "" {
-		all = append(all, block("meta", plain(p.T(tExpected))), changes([]change{{'-', want}, {'+', got}}))
+		all = append(all, block("meta", panel.Text(p.T(tExpected))), changes([]change{{'-', want}, {'+', got}}))
 	}
 	return append(all, rawFold(p, s, foldID("attempt", a.ID), p.T(text.ReqRes), requestAndAnswer(a)))
 }
@@ -123,22 +123,22 @@ func storyBreaker(p *ui.Page, b *breaker.Change) parts {
 }
 
 func storyCall(p *ui.Page, s StoryData, c *console.Call) parts {
-	did := parts{strong(p.T(tCalled)), tag(p.T(wording.CallOp(c.Op))), tag(p.T(wording.CallResult(c))), plain(answered(c.HTTPStatus))}
+	did := parts{strong(p.T(tCalled)), tag(p.T(wording.CallOp(c.Op))), tag(p.T(wording.CallResult(c))), panel.Text(answered(c.HTTPStatus))}
 	if c.TookUS != nil {
 		did = append(did, ui.Styled("meta", p.Took(time.Duration(*c.TookUS)*time.Microsecond)))
 	}
 	where := "· " + p.T(text.Node, c.Node)
 	return parts{
 		what(did...),
-		block("meta wrap", titled("", c.Supplier, p.Supplier(c.Supplier)), plain("·"), ui.Styled("mono", c.Reference), plain(where)),
+		block("meta wrap", titled("", c.Supplier, p.Supplier(c.Supplier)), panel.Text("·"), ui.Styled("mono", c.Reference), panel.Text(where)),
 		ui.If(c.Request != "" || c.Answer != "", rawFold(p, s, foldID("call", c.ID), p.T(text.ReqRes), c.Request+"\n\n"+c.Answer)),
 	}
 }
 
 func storyAct(p *ui.Page, r *audit.Row) parts {
 	return parts{
-		what(strong(wording.Actor(p, r.Actor)), plain(p.T(wording.Act(r.Action)))),
-		block("wrap", plain(wording.ActReason(*r))),
+		what(strong(wording.Actor(p, r.Actor)), panel.Text(p.T(wording.Act(r.Action)))),
+		block("wrap", panel.Text(wording.ActReason(*r))),
 		meta(wording.ActParams(p, *r)),
 	}
 }

@@ -146,7 +146,7 @@ func Guide(p *ui.Page, d GuideData) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = panel.Div("body", d.ownSteps(p)...).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.Box("body", d.ownSteps(p)...).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -216,7 +216,7 @@ func guidePart(id, title string, parts ...templ.Component) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = panel.Div("body", parts...).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.Box("body", parts...).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -58,18 +58,18 @@ func (x IncidentData) timeline(p *ui.Page) templ.Component {
 		}
 	}
 	return panel.Of(p, "timeline-title", tIncidentLog,
-		ui.If(x.Cut, panel.Div("body", panel.Line("muted", panel.Text(p.T(tTimelineCut))))), panel.Sayings(p, all))
+		ui.If(x.Cut, panel.Box("body", panel.Line("muted", panel.Text(p.T(tTimelineCut))))), panel.Sayings(p, all))
 }
 
 // affects is what the incident affects, and leads to its rows.
 func (x IncidentData) affects(p *ui.Page) templ.Component {
 	href, label := rowsOf(x.Line)
-	return panel.Of(p, "facts-title", tIncidentFacts, panel.Div("body",
+	return panel.Of(p, "facts-title", tIncidentFacts, panel.Box("body",
 		ui.FactList(p, x.facts(p)...), panel.Line("", ui.ButtonLink(p, string(href), ui.Act{Label: label}))))
 }
 
 func incidentAdvice(p *ui.Page, rule string) templ.Component {
-	return panel.Of(p, "runbook-title", text.Runbook, panel.Div("body",
+	return panel.Of(p, "runbook-title", text.Runbook, panel.Box("body",
 		ui.Say(p.T(adviceFor(rule).text)), panel.Line("", panel.Anchor(runbookLink(rule), p.T(tRunbookChapter)))))
 }
 

@@ -240,7 +240,7 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if x := d.pause(); x != nil {
-					templ_7745c5c3_Err = panel.Div("body", ui.FactList(p,
+					templ_7745c5c3_Err = panel.Box("body", ui.FactList(p,
 						ui.TextFact(tPausedBy, "", x.Person()),
 						ui.TextFact(tPausedSince, "mono", p.Short(x.At)),
 						ui.TextFact(text.Reason, "", x.Reason))).Render(ctx, templ_7745c5c3_Buffer)
@@ -254,7 +254,7 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = panel.Of(p, "effect-title", tPauseEffect, panel.Div("body stack-tight",
+			templ_7745c5c3_Err = panel.Of(p, "effect-title", tPauseEffect, panel.Box("body stack-tight",
 				ui.Say(p.T(pauseHow[d.Flow.Queue])),
 				ui.If(!d.CanControl, panel.Line("muted", panel.Text(p.T(tMayNotPause)))))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

@@ -51,6 +51,9 @@ func InputField(p *ui.Page, in Input) templ.Component {
 	return lineField(p, in, templ.Attributes{"value": in.Value})
 }
 
+// BlankField is a field that no page fills in, such as that of a password.
+func BlankField(p *ui.Page, in Input) templ.Component { return lineField(p, in, templ.Attributes{}) }
+
 // AmountField is a field for an amount, which is typed from nothing.
 func AmountField(p *ui.Page, in Input) templ.Component {
 	return lineField(p, in, templ.Attributes{"inputmode": "decimal", "autocomplete": "off", "required": true})
