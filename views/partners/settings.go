@@ -298,7 +298,7 @@ func SettingsHistory(p *ui.Page, rows []settings.HistoryRow) templ.Component {
 	return ui.TablePanel(p, "changes-title", settingsHistoryTexts, columns, rows)
 }
 
-var differenceTexts = ui.ListTexts{Title: tDifference, Icon: "file-text"}
+var differenceTexts = ui.ListTexts{Title: tDifference, Icon: "git-compare"}
 
 // differenceColumns are those of what an edit of an object changes.
 func differenceColumns(o settings.Object) []ui.Column[apply.Difference] {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -281,6 +282,7 @@ var (
 	inlineCode = regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script>|javascript:|hx-on`)
 	keyLeak    = regexp.MustCompile(`\bt[A-Z][a-z]+[A-Z]|%!|\bmsg\.`)
 	han        = regexp.MustCompile(`\p{Han}`)
+	drawnIcon  = regexp.MustCompile(`/icons\.[^#"]*#([a-z0-9-]+)"`)
 	random     = regexp.MustCompile(`[\w-]{24,}`) // cursors, keys of forms and other random texts, which may look like anything
 )
 
@@ -291,6 +293,10 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
+	sprite, err := os.ReadFile("../../static/icons.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cookie := h.SignIn(t, access.Lead)
 	for _, p := range append(h.details(t), allPages...) {
 		for _, lang := range []string{"zh", "en"} {
@@ -310,6 +316,11 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 			if found := leakedKey(text); found != "" {
 				at := strings.Index(text, found)
 				t.Errorf("%s in %s shows %q: %q", p.path, lang, found, text[max(0, at-80):min(len(text), at+80)])
+			}
+			for _, m := range drawnIcon.FindAllStringSubmatch(text, -1) {
+				if !strings.Contains(string(sprite), `id="`+m[1]+`"`) {
+					t.Errorf("%s draws the icon %s, which is not in the sprite", p.path, m[1])
+				}
 			}
 			if lang == "en" {
 				text = strings.ReplaceAll(text, "中文", "")
