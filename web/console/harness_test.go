@@ -1,6 +1,8 @@
 package console
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,4 +37,12 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *harness {
 		return append(api.Routes(s), h.in.routes()...)
 	}, environ...)
 	return h
+}
+
+// typed is what a field of a form shows; "" = the page has no such field.
+func typed(body, name string) string {
+	tag := regexp.MustCompile(`<input [^>]*name="` + regexp.QuoteMeta(name) + `"[^>]*>`).FindString(body)
+	_, value, _ := strings.Cut(tag, ` value="`)
+	value, _, _ = strings.Cut(value, `"`)
+	return value
 }

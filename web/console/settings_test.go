@@ -102,7 +102,7 @@ func TestASettingIsReviewedBeforeItIsApplied(t *testing.T) {
 		}
 		// The draft is there on another day, in another session.
 		again := h.Post(t, "", "/login", "name", "the."+access.Admin, "password", webtest.GoodPassword)
-		if page := h.Page(t, webtest.CookieOf(again), form).Body; !strings.Contains(page, `name="notify.timeout" value="4s"`) {
+		if page := h.Page(t, webtest.CookieOf(again), form).Body; typed(page, "notify.timeout") != "4s" {
 			t.Error("the draft is lost")
 		}
 		h.sends(t, admin, review, review, http.StatusUnprocessableEntity, "reason", "no")
