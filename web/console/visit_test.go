@@ -13,7 +13,7 @@ import (
 
 const (
 	firstVisit = 100 << 10 // bytes of a page with what it needs, compressed, without fonts
-	laterVisit = 12_800    // bytes of the page alone: what it needs is cached
+	laterVisit = 12 << 10  // bytes of the page alone: what it needs is cached
 )
 
 // needs matches what the browser loads for a page.
