@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 	"backstop/internal/settings"
 	"backstop/web/webtest"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	cdppage "github.com/chromedp/cdproto/page"
@@ -190,11 +192,38 @@ func run(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
 	t.Helper()
 	step, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
-	if err := chromedp.Run(step, actions...); err != nil {
+	if err := chromedp.Run(step, chromedp.ActionFunc(func(ctx context.Context) error { return each(ctx, actions) })); err != nil {
 		var where string
 		_ = chromedp.Run(ctx, chromedp.Location(&where))
 		t.Fatalf("at %s: %v", where, err)
 	}
+}
+
+// each runs actions one after the other. What found its node on a page that was just being left
+// looks for it again on the next: the browser answers before it has done anything with the node.
+func each(ctx context.Context, actions []chromedp.Action) error {
+	for _, action := range actions {
+		if tasks, ok := action.(chromedp.Tasks); ok {
+			if err := each(ctx, tasks); err != nil {
+				return err
+			}
+			continue
+		}
+		err := action.Do(ctx)
+		for _, finds := action.(*chromedp.Selector); finds && isGone(err) && ctx.Err() == nil; {
+			err = action.Do(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isGone reports whether the browser no longer knows a node, since its page is left.
+func isGone(err error) bool {
+	var refused *cdproto.Error
+	return errors.As(err, &refused) && refused.Message == "No node with given id found"
 }
 
 // whole says that a page is there with its scripts. A key or a click before that
