@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 // startChromium starts a headless Chromium with a profile of its own.
 func startChromium() (err error) {
 	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
 			program = found
 			break
