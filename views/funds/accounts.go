@@ -108,7 +108,7 @@ func adjustForm(p *ui.Page, d AccountsData) templ.Component {
 		return templ.NopComponent
 	}
 	field := func(name string, label text.Text, hint string) templ.Component {
-		return formField(p, panel.Input{
+		return panel.FreshField(p, panel.Input{
 			ID: "adjust-" + name, Name: name, Label: label, Hint: hint, More: templ.Attributes{"required": true, "maxlength": "100"},
 		})
 	}
@@ -178,8 +178,8 @@ func fundsForm(p *ui.Page, d LinesData) templ.Component {
 	}
 	return panel.Box("body", proposal(p, action, title, link.Merchant(m)+"/"+templ.SafeURL(action), d.Key,
 		ui.Hidden("currency", d.Currency), panel.Small(p.T(wording.Decisions[action].Effect)),
-		formField(p, panel.Input{
-			ID: action + "-amount", Name: "amount", Label: text.Text{ZH: p.T(tFreezeAmount, d.Currency), EN: p.T(tFreezeAmount, d.Currency)},
+		panel.FreshField(p, panel.Input{
+			ID: action + "-amount", Name: "amount", Says: p.T(tFreezeAmount, d.Currency),
 			More: templ.Attributes{"inputmode": "decimal", "maxlength": "40"},
 		}),
 		panel.Check("all", p.T(tFreezeAll))))

@@ -178,7 +178,7 @@ func evidenceForm(p *ui.Page, d DisputeData) templ.Component {
 			ID: "evidence-text", Name: "text", Label: tProofText, Hint: p.T(tProofRule),
 			More: templ.Attributes{"required": true, "minlength": "8", "maxlength": "4000"},
 		}),
-		formField(p, panel.Input{
+		panel.FreshField(p, panel.Input{
 			ID: "evidence-url", Name: "url", Label: tProofURL,
 			More: templ.Attributes{"type": "url", "maxlength": "2048", "placeholder": "https://"},
 		}),

@@ -2,6 +2,7 @@ package funds
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,12 +63,24 @@ func (d MonthData) span(p *ui.Page) string {
 	return says
 }
 
-// period is the form above a statement: what it asks for, and where the periods beside the one that is shown are.
+// period is what a statement shows a part of: the form asks for it, and leads to the ones beside it.
 type period struct {
 	path           string // "" = that of the page
 	fields         []templ.Component
 	before, after  templ.SafeURL // "" = there is none
 	earlier, later text.Text
+}
+
+// form asks for a period.
+func (x period) form(p *ui.Page) templ.Component {
+	all := append(slices.Clone(x.fields), ui.Button(p, ui.Act{Icon: "filter", Label: text.Show, Class: "primary"}))
+	if x.before != "" {
+		all = append(all, ui.ButtonLink(p, string(x.before), ui.Act{Icon: "chevron-left", Label: x.earlier}))
+	}
+	if x.after != "" {
+		all = append(all, panel.Linked(x.after, templ.Attributes{"class": "btn"}, panel.Text(p.T(x.later)), ui.Icon(p, "chevron-right")))
+	}
+	return panel.FilterForm(x.path, p.T(text.Filter), all...)
 }
 
 // period chooses the month.

@@ -114,5 +114,5 @@ func callbackRaw(p *ui.Page, c *console.CallbackDetail, masked bool) templ.Compo
 		note = parts{panel.Text(p.T(text.MaskedNote))}
 	}
 	raw := rawText(p, &ui.ByteBudget{Left: ui.RawBudget}, panel.RawRequest(&c.Callback), ui.RawBudget)
-	return bodyPanel("raw-title", p.T(text.Raw, c.Size), note, raw, ui.If(c.Seen > 0, smallLine(seenAgain(p, &c.Callback))))
+	return bodyPanel("raw-title", p.T(text.Raw, c.Size), note, raw, ui.If(c.Seen > 0, panel.Line("muted small", seenAgain(p, &c.Callback))))
 }

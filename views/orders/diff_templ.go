@@ -505,7 +505,7 @@ func crumb(p *ui.Page, href templ.SafeURL, name string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = anchor(href, name, nil).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = panel.Anchor(href, name).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

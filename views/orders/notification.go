@@ -28,13 +28,12 @@ type NotificationData struct {
 // NotificationPage is one notification with each attempt.
 func NotificationPage(p *ui.Page, n NotificationData) templ.Component {
 	kind, no, page := aboutOf(n.Delivery)
-	resend := ui.Act{Icon: "send", Label: text.Resend, Class: "primary", More: opens("resend")}
-	resend.More["disabled"] = p.Frozen
+	resend := panel.Opener(p, "primary", "resend", "send", text.Resend)
 	return ui.DetailPage(p, ui.Detail{
 		List: ui.Link{Href: "/notifications", Label: text.Notifications}, Notices: []templ.Component{panel.UnmaskNotice(p, n.Unmask)},
 		No: n.PublicID, State: wording.DeliveryState(n.Status, n.Parked),
 		About:   []ui.Fact{ui.TextFact(text.Text{}, "", p.T(wording.EventType(n.EventType))), ui.TextFact(text.Text{}, "", n.Merchant)},
-		Actions: []templ.Component{panel.UnmaskButton(p, n.Unmask), ui.If(n.CanResend, ui.Button(p, resend))},
+		Actions: []templ.Component{panel.UnmaskButton(p, n.Unmask), ui.If(n.CanResend, resend)},
 		Main:    []templ.Component{attemptsPanel(p, n), bodyPanel("says-title", p.T(tSays), nil, ui.Code(pretty(n.Body)))},
 		Side: []templ.Component{ui.Facts(
 			p, "ids", text.IDs,

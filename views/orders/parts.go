@@ -26,11 +26,6 @@ func meta(said string) templ.Component { return block("meta wrap", panel.Text(sa
 
 func tag(said string) templ.Component { return ui.Styled("tag", said) }
 
-// opens are the attributes of a button that opens a dialog.
-func opens(dialog string) templ.Attributes {
-	return templ.Attributes{"type": "button", "data-open": "#" + dialog}
-}
-
 // moment are the attributes of a time.
 func moment(p *ui.Page, us int64) templ.Attributes {
 	return templ.Attributes{"datetime": ui.Machine(us), "title": p.Hover(us)}
@@ -42,7 +37,7 @@ func eventTag(p *ui.Page, eventType string) templ.Component {
 }
 
 func exceptionLink(p *ui.Page, x exception.Item) templ.Component {
-	return anchor(link.Exception(x.ID), p.T(ui.KindText(x.Kind)), nil)
+	return panel.Anchor(link.Exception(x.ID), p.T(ui.KindText(x.Kind)))
 }
 
 // smallLink are the attributes of a link below something.

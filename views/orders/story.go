@@ -43,10 +43,10 @@ func (s StoryData) resends() bool { return s.Resend != nil && s.CanResend }
 func (s StoryData) actions(p *ui.Page) parts {
 	return parts{
 		panel.UnmaskButton(p, s.Unmask),
-		ui.If(s.CanNote, ui.Button(p, ui.Act{Icon: "user", Label: text.Note, More: opens("note")})),
-		ui.If(s.asks(), ui.Button(p, ui.Act{Icon: "search", Label: text.QueryNow, More: opens("ask")})),
+		ui.If(s.CanNote, panel.Opener(p, "", "note", "user", text.Note)),
+		ui.If(s.asks(), panel.Opener(p, "", "ask", "search", text.QueryNow)),
 		ui.If(slices.Contains(p.Decides, "refund"), ui.ButtonLink(p, "#refund-amount", ui.Act{Icon: "undo-2", Label: text.Refund})),
-		ui.If(s.resends(), ui.Button(p, ui.Act{Icon: "send", Label: text.Resend, Class: "primary", More: opens("resend")})),
+		ui.If(s.resends(), panel.Opener(p, "primary", "resend", "send", text.Resend)),
 	}
 }
 

@@ -436,7 +436,7 @@ func asideList(p *ui.Page, id string, title text.Text, all console.LeftCount, hr
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = anchor(templ.URL(href), p.T(tMoreRows, ui.Count(all.N-asideRows), ui.Plus(all.More)), nil).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = panel.Anchor(templ.URL(href), p.T(tMoreRows, ui.Count(all.N-asideRows), ui.Plus(all.More))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -39,7 +39,7 @@ func storyDecision(p *ui.Page, i console.Item) parts {
 		}
 	}
 	number := templ.Join(ui.ID(p, d.No(), d.No(), ""), ui.If(d.SinglePerson, tag(p.T(text.SinglePerson))))
-	first := what(append(did, anchor(link.Approval(d.ID), p.T(wording.Action(d.Action)), nil), number)...)
+	first := what(append(did, panel.Anchor(link.Approval(d.ID), p.T(wording.Action(d.Action))), number)...)
 	return slices.Concat(parts{first}, below, parts{block("meta", panel.Text(p.T(tBoundTo)), ui.Styled("mono wrap", d.Hash))})
 }
 

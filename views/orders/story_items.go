@@ -58,7 +58,7 @@ func storyCallback(p *ui.Page, s StoryData, c *console.Callback) parts {
 	if masked {
 		raw += " · " + p.T(text.MaskedNote)
 	}
-	first, whole := repeatOf(s.Story, c), anchor(rawPath(s.Order.OrderNo, c), p.T(tWholeRaw), smallLink)
+	first, whole := repeatOf(s.Story, c), panel.Linked(rawPath(s.Order.OrderNo, c), smallLink, panel.Text(p.T(tWholeRaw)))
 	return parts{
 		what(strong(p.T(text.CallbackFrom)), ui.Pill(p, ui.OutcomeState(c.Outcome)), callbackFrom(p, c)),
 		ui.If(len(c.Steps) > 0, block("meta", panel.Text(p.T(tVerified, panel.Passed(c.Steps), len(c.Steps))))),

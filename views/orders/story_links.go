@@ -42,7 +42,7 @@ func phaseLink(p *ui.Page, s StoryData, phase console.Phase, label text.Text, n 
 	if phase == s.Phase {
 		more["aria-current"] = "true"
 	}
-	return anchor(page, p.T(label)+" "+ui.Count(n), more)
+	return panel.Linked(page, more, panel.Text(p.T(label)+" "+ui.Count(n)))
 }
 
 // stepLink leads to one event; where it is filtered out, to the whole story.

@@ -828,7 +828,7 @@ func StoryWhy(p *ui.Page, s StoryData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = anchor(link.Compensation(w.Dead.ID), p.T(tWhyDeadOpen), nil).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = panel.Anchor(link.Compensation(w.Dead.ID), p.T(tWhyDeadOpen)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -933,7 +933,7 @@ func StoryWhy(p *ui.Page, s StoryData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = anchor(stepLink(s, i), p.T(tStep, i+1), nil).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = panel.Anchor(stepLink(s, i), p.T(tStep, i+1)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

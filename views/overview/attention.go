@@ -80,6 +80,7 @@ func (d AttentionData) fields(p *ui.Page) []templ.Component {
 		ui.If(d.Alerts, panel.FilterSelect(p, panel.Input{Name: "who", Label: text.Assignee, Value: d.Filter.Who},
 			panel.Choice{Label: p.T(tAnybody)}, panel.Choice{Value: console.Mine, Label: p.T(tAssignedMe)},
 			panel.Choice{Value: console.Unassigned, Label: p.T(text.Unassigned)})),
+		panel.Box("row", ui.Button(p, ui.Act{Label: text.Filter, Class: "primary"})),
 	}
 }
 

@@ -115,11 +115,11 @@ func (x IncidentData) acts(p *ui.Page) (all []incidentAct) {
 
 // button opens the dialog of the act.
 func (a incidentAct) button(p *ui.Page) templ.Component {
-	look := ui.Act{Label: a.label, More: templ.Attributes{"type": "button", "data-open": "#" + a.name, "disabled": p.Frozen}}
+	class := ""
 	if a.leads {
-		look.Class = "primary"
+		class = "primary"
 	}
-	return ui.Button(p, look)
+	return panel.Opener(p, class, a.name, "", a.label)
 }
 
 // facts are what the incident affects, and how much.

@@ -54,6 +54,11 @@ func InputField(p *ui.Page, in Input) templ.Component {
 // BlankField is a field that no page fills in, such as that of a password.
 func BlankField(p *ui.Page, in Input) templ.Component { return lineField(p, in, templ.Attributes{}) }
 
+// FreshField is a field that neither the page nor the browser fills in.
+func FreshField(p *ui.Page, in Input) templ.Component {
+	return lineField(p, in, templ.Attributes{"class": "input", "autocomplete": "off"})
+}
+
 // AmountField is a field for an amount, which is typed from nothing.
 func AmountField(p *ui.Page, in Input) templ.Component {
 	return lineField(p, in, templ.Attributes{"inputmode": "decimal", "autocomplete": "off", "required": true})

@@ -7,14 +7,6 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Button is a button that changes something: none does while the database takes no writes.
-type Button struct {
-	Says  string
-	Class string // beside that of all buttons
-	Icon  string // "" = none
-	More  templ.Attributes
-}
-
 // Form asks for the reason of an act.
 type Form struct {
 	Name   string // of its reason
@@ -29,18 +21,18 @@ func FormKey(key string) templ.Component { return ui.Hidden("form_key", key) }
 
 // Submit sends a form.
 func Submit(p *ui.Page, icon string, label text.Text) templ.Component {
-	return Press(p, Button{Says: p.T(label), Class: "primary", Icon: icon})
+	return ui.Button(p, ui.Act{Icon: icon, Label: label, Class: "primary", Writes: true})
 }
 
 // ReasonPanel is the form of an act: fields are what it asks for beside the reason.
 func ReasonPanel(p *ui.Page, name, action, key string, title, how text.Text, fields ...templ.Component) templ.Component {
-	send := Button{Says: p.T(title), Class: "primary"}
+	send := ui.Act{Label: title, Class: "primary", Writes: true}
 	if name == "reject" || name == "cancel" {
 		send.Class = ""
 	}
 	above := []templ.Component{ui.If(how != (text.Text{}), Small(p.T(how)))}
 	return Body(p, name+"-title", title, Ask(p, Form{
-		Name: name, Action: action, Key: key, Above: append(above, fields...), Below: []templ.Component{Press(p, send)},
+		Name: name, Action: action, Key: key, Above: append(above, fields...), Below: []templ.Component{ui.Button(p, send)},
 	}))
 }
 
@@ -59,8 +51,8 @@ func OpenDialog(p *ui.Page, name, icon string, label text.Text) templ.Component 
 
 // Opener is OpenDialog with a class.
 func Opener(p *ui.Page, class, name, icon string, label text.Text) templ.Component {
-	return Press(p, Button{
-		Says: p.T(label), Class: class, Icon: icon, More: templ.Attributes{"type": "button", "data-open": "#" + name},
+	return ui.Button(p, ui.Act{
+		Icon: icon, Label: label, Class: class, Writes: true, More: templ.Attributes{"type": "button", "data-open": "#" + name},
 	})
 }
 

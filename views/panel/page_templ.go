@@ -813,7 +813,7 @@ func Spaced(parts ...templ.Component) templ.Component {
 	})
 }
 
-// Outside is a page for somebody who is not signed in.
+// Outside is a page for a reader who is not signed in.
 func Outside(p *ui.Page, id string, title, heading text.Text, parts ...templ.Component) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,8 +14,8 @@ import (
 // Pick is a row that can be picked; Value "" = it cannot be. Currency is that of its money.
 type Pick struct{ Value, Name, Currency string }
 
-// Boxes are the boxes of rows.
-func Boxes(p *ui.Page, rows []Pick) []templ.Component {
+// boxes are the boxes of rows.
+func boxes(p *ui.Page, rows []Pick) []templ.Component {
 	all := make([]templ.Component, len(rows))
 	for i, r := range rows {
 		all[i] = ui.If(r.Value != "", r.box(p))
@@ -36,7 +36,7 @@ func currenciesOf(rows []Pick) (all []string) {
 
 // DryRun is a button that plans an act for many rows.
 func DryRun(p *ui.Page, says string, more templ.Attributes) templ.Component {
-	return Press(p, Button{Says: says, Class: "sm", Icon: "flask-conical", More: more})
+	return ui.Button(p, ui.Act{Icon: "flask-conical", Says: says, Class: "sm", Writes: true, More: more})
 }
 
 func batchButton(p *ui.Page, l ui.List, action string) templ.Component {

@@ -78,7 +78,7 @@ func PickForm(p *ui.Page, l ui.List, label text.Text, method, action string, row
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = Picked(p, rows).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = picked(p, rows).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -90,7 +90,7 @@ func PickForm(p *ui.Page, l ui.List, label text.Text, method, action string, row
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Rows(p, l.Picked(PickAll(p), Boxes(p, rows)), label).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Rows(p, l.Picked(pickAll(p), boxes(p, rows)), label).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -102,8 +102,8 @@ func PickForm(p *ui.Page, l ui.List, label text.Text, method, action string, row
 	})
 }
 
-// PickAll is the box that picks all rows.
-func PickAll(p *ui.Page) templ.Component {
+// pickAll is the box that picks all rows.
+func pickAll(p *ui.Page) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -200,9 +200,9 @@ func (r Pick) box(p *ui.Page) templ.Component {
 	})
 }
 
-// Picked is how many rows are picked, and their money where the rows show it: a script counts, and writes
+// picked is how many rows are picked, and their money where the rows show it: a script counts, and writes
 // amounts as the zeros here are written.
-func Picked(p *ui.Page, rows []Pick) templ.Component {
+func picked(p *ui.Page, rows []Pick) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -83,7 +83,8 @@ func paramField(p *ui.Page, action string, param field.Field) templ.Component {
 		in.Hint, in.More["maxlength"] = p.T(text.EvidenceHow), param.Max
 		return TextField(p, in)
 	}
-	return lineField(p, in, templ.Attributes{"class": "input", "autocomplete": "off", "maxlength": param.Max})
+	in.More["maxlength"] = param.Max
+	return FreshField(p, in)
 }
 
 var tAmountUpTo = text.Text{ZH: "金额，最多 %s", EN: "Amount, at most %s"}

@@ -27,9 +27,7 @@ func UnmaskNotice(p *ui.Page, u Unmask) templ.Component {
 
 // UnmaskButton opens the dialog.
 func UnmaskButton(p *ui.Page, u Unmask) templ.Component {
-	return ui.If(u.offered(), ui.Button(p, ui.Act{
-		Icon: "lock", Label: tUnmask, More: templ.Attributes{"type": "button", "data-open": "#unmask"},
-	}))
+	return ui.If(u.offered(), Opener(p, "", "unmask", "lock", tUnmask))
 }
 
 // UnmaskDialog asks for the reason.

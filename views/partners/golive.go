@@ -66,7 +66,7 @@ func queryStep(p *ui.Page, g GoLive) templ.Component {
 	if !g.CanQuery {
 		parts = append(parts, ui.Say(p.T(tNoQuery)))
 	} else if maySettings(p) {
-		try := ui.Button(p, ui.Act{Label: tTryQuery, Class: "sm", More: templ.Attributes{"disabled": p.Frozen}})
+		try := ui.Button(p, ui.Act{Label: tTryQuery, Class: "sm", Writes: true})
 		parts = append(parts, ui.Say(p.T(tTryQueryHow)), panel.PostForm(string(link.Supplier(g.Code))+"/try", nil, panel.FormKey(g.Key), try))
 	}
 	if g.Tried != nil {

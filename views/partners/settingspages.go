@@ -62,7 +62,7 @@ func SettingsPage(p *ui.Page, d SettingsData) templ.Component {
 		fields = append(fields, fieldGroup(p, g))
 	}
 	fields = append(fields, panel.Line("row", panel.Submit(p, "", tReview)))
-	discard := ui.Button(p, ui.Act{Label: tDiscard, More: templ.Attributes{"disabled": p.Frozen}})
+	discard := ui.Button(p, ui.Act{Label: tDiscard, Writes: true})
 	return panel.Page(p, title,
 		ui.Crumb(p, "/settings", text.Settings), panel.Head(title, ""), panel.Did(p, d.Did),
 		settingsNotices(p, d), othersChanged(p, d.Others),

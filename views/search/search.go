@@ -13,7 +13,13 @@ import (
 // Search shows what was found where that is more than one thing, or nothing; without a text, all
 // pages and acts.
 func Search(p *ui.Page, d Finds) templ.Component {
-	parts := []templ.Component{searchForm(p, d.Q)}
+	parts := []templ.Component{panel.FilterForm(
+		"/search", p.T(text.Search),
+		panel.FilterInput(p, panel.Input{
+			Name: "q", Label: tFindWhat, Value: d.Q, More: templ.Attributes{"class": "input", "type": "search", "maxlength": "100"},
+		}),
+		ui.Button(p, ui.Act{Icon: "search", Label: text.Search, Class: "primary"}),
+	)}
 	if d.None() {
 		parts = append(parts, ui.Empty(p, "search", p.T(tNothingFound), p.T(tSearchHow)))
 	} else if d.Q == "" {

@@ -112,7 +112,7 @@ func viewForm(p *ui.Page, r ViewRow, act string, label text.Text, fields ...temp
 }
 
 func viewButton(p *ui.Page, label text.Text) templ.Component {
-	return ui.Button(p, ui.Act{Label: label, Class: "sm", More: templ.Attributes{"disabled": p.Frozen}})
+	return ui.Button(p, ui.Act{Label: label, Class: "sm", Writes: true})
 }
 
 // viewDone says what was done, with the way back.

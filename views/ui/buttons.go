@@ -10,6 +10,9 @@ import (
 type Act struct {
 	Icon  string // "" = none
 	Label text.Text
+	Says  string // instead of the label; "" = the label
 	Class string // beside that of all buttons
-	More  templ.Attributes
+	// Writes disables the button while the database takes no writes.
+	Writes bool
+	More   templ.Attributes
 }

@@ -126,8 +126,8 @@ func manyForm(p *ui.Page, d ManyData, rows []console.Approval) templ.Component {
 	if approval.NeedsTyped(len(rows)) {
 		f.Below = append(f.Below, typedFields(p, sumsOf(rows))...)
 	}
-	send := panel.Button{Says: p.T(tManyGo, strconv.Itoa(len(rows))), Class: "primary", Icon: "check"}
-	f.Below = append(f.Below, panel.Press(p, send))
+	send := ui.Act{Icon: "check", Says: p.T(tManyGo, strconv.Itoa(len(rows))), Class: "primary", Writes: true}
+	f.Below = append(f.Below, ui.Button(p, send))
 	return panel.Body(p, "approve-title", tApprove, panel.Ask(p, f))
 }
 

@@ -104,6 +104,28 @@ func (d ApprovalsData) others(p *ui.Page, l ui.List, rows []approvalRow) templ.C
 	return ui.Rows(p, l, text.Approvals)
 }
 
+// approvalRule asks for a rule by which proposals are approved together.
+func approvalRule(p *ui.Page, d ApprovalsData) templ.Component {
+	field := func(name string, label text.Text, mode, most string) templ.Component {
+		return panel.FilterInput(p, panel.Input{Name: name, Label: label, More: templ.Attributes{
+			"class": "input", "type": "text", "inputmode": mode, "maxlength": most,
+		}})
+	}
+	currencies := []panel.Choice{{Label: p.T(text.Any)}}
+	for _, s := range d.Yours.Sums {
+		currencies = append(currencies, panel.Choice{Value: s.Currency, Label: s.Currency})
+	}
+	return panel.FilterForm(
+		"/approvals/many", p.T(tManyRule),
+		panel.FilterSelect(p, panel.Input{Name: "action", Label: text.Act}, d.actions(p)...),
+		field("merchant", text.Merchant, "text", "100"), field("up_to", tManyUpTo, "decimal", "30"),
+		panel.FilterSelect(p, panel.Input{Name: "currency", Label: text.Currency}, currencies...),
+		ui.Button(p, ui.Act{
+			Icon: "flask-conical", Label: tManyCheck, Class: "primary", Writes: true, More: templ.Attributes{"name": "pick", "value": "rule"},
+		}),
+	)
+}
+
 // actions are those of the proposals that are shown to the viewer.
 func (d ApprovalsData) actions(p *ui.Page) []panel.Choice {
 	var names []string

@@ -16,7 +16,7 @@ import (
 // batchStart starts a batch, or proposes it where another person has to approve it.
 func batchStart(p *ui.Page, d BatchData) templ.Component {
 	b := d.Progress.Batch
-	send := panel.Button{Says: actionButton(p, b), Class: "primary", Icon: "send"}
+	send := ui.Act{Icon: "send", Says: actionButton(p, b), Class: "primary", Writes: true}
 	if d.Second {
 		send.Says = p.T(text.Propose) + " · " + send.Says
 	}
@@ -28,7 +28,7 @@ func batchStart(p *ui.Page, d BatchData) templ.Component {
 			batchLater(p, d),
 			ui.If(d.Second, ui.Notice(p, "warn", p.T(tBatchSecond))),
 		},
-		Below: append(typedFields(p, d.Typed), panel.Press(p, send)),
+		Below: append(typedFields(p, d.Typed), ui.Button(p, send)),
 	}))
 }
 
@@ -47,8 +47,9 @@ func typedFields(p *ui.Page, sums []report.Sum) (all []templ.Component) {
 // batchControl pauses, resumes or stops a batch that is running, or changes its rate.
 func batchControl(p *ui.Page, d BatchData) templ.Component {
 	button := func(class, icon string, label text.Text, part string) templ.Component {
-		return panel.Press(p, panel.Button{
-			Says: p.T(label), Class: class, Icon: icon, More: templ.Attributes{"formaction": string(batchLink(d.Progress.Batch, part))},
+		return ui.Button(p, ui.Act{
+			Icon: icon, Label: label, Class: class, Writes: true,
+			More: templ.Attributes{"formaction": string(batchLink(d.Progress.Batch, part))},
 		})
 	}
 	turn := button("primary", "refresh-cw", text.Resume, "/resume")

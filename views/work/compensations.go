@@ -154,7 +154,7 @@ func (d CompensationData) idle() bool { return compensation.Moves.Can(d.State, c
 // redriveForm runs all of this list again, unless they are too many.
 func redriveForm(p *ui.Page, l ui.List, d CompensationsData) templ.Component {
 	title := p.T(tCompAgain) + " (" + ui.Count(l.Count) + ui.Plus(l.More) + ")"
-	send := ui.Act{Icon: "refresh-cw", Label: tCompAgain, Class: "primary", More: templ.Attributes{"disabled": p.Frozen || l.More}}
+	send := ui.Act{Icon: "refresh-cw", Label: tCompAgain, Class: "primary", Writes: !l.More, More: templ.Attributes{"disabled": l.More}}
 	return panel.Box("body", panel.Fold(p, "redrive", title, panel.Ask(p, panel.Form{
 		Name: "redrive", Action: "/compensations/redrive?" + l.Filter().Values.Encode(), Key: d.Key,
 		Above: []templ.Component{panel.Small(p.T(tCompAgainHow))}, Below: []templ.Component{ui.Button(p, send)},

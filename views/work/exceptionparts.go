@@ -13,6 +13,7 @@ import (
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"
+	"backstop/views/wording"
 
 	"github.com/a-h/templ"
 )
@@ -120,7 +121,13 @@ func exceptionHistory(p *ui.Page, acts []audit.Row) templ.Component {
 	if len(acts) == 0 {
 		return panel.Of(p, "people-title", tPeopleSaid, ui.Empty(p, "users", p.T(tNoActivity), p.T(tNoActivityHow)))
 	}
-	return panel.Of(p, "people-title", tPeopleSaid, exceptionActs(p, acts))
+	all := make([]panel.Saying, len(acts))
+	for i, a := range acts {
+		all[i] = panel.Saying{At: a.At, Who: wording.Actor(p, a.Actor), More: []templ.Component{
+			panel.Text(p.T(wording.Act(a.Action))), ui.Styled("muted", wording.ActParams(p, a)), panel.Paragraph("wrap", wording.ActReason(a)),
+		}}
+	}
+	return panel.Of(p, "people-title", tPeopleSaid, panel.Sayings(p, all))
 }
 
 // exceptionForms is what the reader may do about the exception now.
