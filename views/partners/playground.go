@@ -54,7 +54,7 @@ func Playground(p *ui.Page, d PlaygroundData) templ.Component {
 		ui.If(d.Problem != "", ui.Notice(p, "bad", d.Problem)),
 		panel.TextField(p, request),
 		panel.Box("pair", panel.InputField(p, from), panel.InputField(p, at)),
-		panel.Line("row", ui.Button(p, ui.Act{Icon: "flask-conical", Label: tPasteCheck, Class: "primary"})),
+		panel.Line("row", ui.Button(p, ui.Act{Icon: "flask-conical", Label: tPasteCheck, Class: "primary", Writes: true})),
 	)
 	return panel.Page(p, p.T(tPlayground),
 		ui.Crumb(p, string(link.Supplier(d.Code)), text.Supplier), panel.Head(p.T(tPlaygroundOf, d.Code), p.T(tPlaygroundHow)),

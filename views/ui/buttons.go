@@ -12,7 +12,7 @@ type Act struct {
 	Label text.Text
 	Says  string // instead of the label; "" = the label
 	Class string // beside that of all buttons
-	// Writes disables the button while the database takes no writes.
+	// Writes disables the button while no act is accepted: Redis or the database is in trouble.
 	Writes bool
 	More   templ.Attributes
 }

@@ -319,7 +319,7 @@ func ruleForm(p *ui.Page, key string, r alert.Rule) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(p, ui.Act{Label: text.Save, Class: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(p, ui.Act{Label: text.Save, Class: "primary", Writes: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/web"
+
+	dom "golang.org/x/net/html"
 )
 
 var (
@@ -17,6 +20,12 @@ var (
 	otherPosts = regexp.MustCompile(`\s(?:formaction|hx-post)="([^"]*)"`)
 	pageLinks  = regexp.MustCompile(`<a\s[^>]*href="(/[^"]*)"`)
 )
+
+// further are pages beside those that all tests walk.
+var further = []string{
+	"/alerts", "/alerts?rule=success_rate", "/queues", "/queues/notify", "/queues/compensate", "/analytics", "/merchants/m1", "/merchants/m2",
+	"/operators", "/roles", "/settings", "/settings/approval", "/settings/skus/new", "/merchants/new", "/merchants/m1/settings", "/suppliers/new",
+}
 
 // offered returns what a page offers, by method: the forms that it would send, and where it leads.
 func offered(body string) map[string][]string {
@@ -59,10 +68,7 @@ func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	seen := append(h.details(t), allPages...)
-	for _, path := range []string{
-		"/alerts", "/queues", "/queues/notify", "/queues/compensate", "/analytics", "/merchants/m1",
-		"/merchants/m2",
-	} {
+	for _, path := range further {
 		seen = append(seen, namedPage{path: path})
 	}
 	routes := h.Routes()
@@ -94,4 +100,43 @@ func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
 		t.Errorf("forms by role: %v", forms)
 	}
 	t.Logf("forms by role: %v", forms)
+}
+
+// acting returns the buttons of a page with which its reader acts, apart from their own settings: those
+// that are not disabled and send a form with POST, or open one.
+func acting(t *testing.T, body string) (all []string) {
+	t.Helper()
+	page, err := dom.Parse(strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range page.Descendants() {
+		if n.Data != "button" {
+			continue
+		}
+		of := attributesOf(n)
+		opens, opener := of["data-open"]
+		if _, disabled := of["disabled"]; disabled || of["type"] == "button" && !opener {
+			continue
+		}
+		form := map[string]string{}
+		for over := range n.Ancestors() {
+			if over.Data == "form" {
+				form = attributesOf(over)
+			}
+		}
+		own := form["action"] == "/me" || strings.HasPrefix(form["action"], "/me/") || form["action"] == "/logout"
+		if opener || strings.EqualFold(form["method"], "post") && !own {
+			all = append(all, fmt.Sprintf("%s%s %q", form["action"], opens, of))
+		}
+	}
+	return all
+}
+
+func attributesOf(n *dom.Node) map[string]string {
+	all := map[string]string{}
+	for _, a := range n.Attr {
+		all[a.Key] = a.Val
+	}
+	return all
 }

@@ -422,8 +422,12 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
-	h.InTrouble(t) // whose supplier is on the list of pages
+	seen := append(h.details(t), allPages...)
+	for _, path := range further {
+		seen = append(seen, namedPage{path: path})
+	}
 	cookie := h.SignIn(t, access.Support)
+	readers := map[string]string{access.Support: cookie, access.Lead: h.SignIn(t, access.Lead), access.Admin: h.SignIn(t, access.Admin)}
 	form := append(formOf(t, h.Page(t, cookie, orderOne).Body, orderOne+"/note"), "reason", "long enough to read")
 	down := ""
 	check := func(name string) web.Check {
@@ -444,6 +448,13 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 			if got := h.Page(t, cookie, p.path); p.name != "audit" &&
 				(got.Status != http.StatusOK || !strings.Contains(h.Page(t, cookie, "/orders?lang=en").Body, says)) {
 				t.Errorf("%s with %s down: %d", p.path, name, got.Status)
+			}
+		}
+		for role, cookie := range readers {
+			for _, p := range seen {
+				if all := acting(t, h.Page(t, cookie, p.path).Body); len(all) > 0 {
+					t.Errorf("%s with %s down offers %s %s", p.path, name, role, all)
+				}
 			}
 		}
 		if got := h.Post(t, cookie, orderOne+"/note", form...); got.Status != http.StatusServiceUnavailable {
