@@ -114,13 +114,10 @@ func (o *story) play(ctx context.Context) {
 	switch err := o.act(ctx); {
 	case err != nil && ctx.Err() == nil:
 		o.tally.trouble(o.ending, err)
-	case err == nil && slices.Contains(eventful, o.ending):
+	case err == nil && o.ending == refunded:
 		o.tally.show(o.o.Console + "/orders/" + o.orderNo)
 	}
 }
-
-// eventful are the endings after which an order's page has much to show.
-var eventful = []ending{refunded, disputed, late, lost, forged}
 
 func (o *story) act(ctx context.Context) error {
 	made := order{OrderNo: "ord_unknown_" + o.number()}

@@ -48,7 +48,7 @@ func (t *tally) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// show prints the URL of the first order that is worth a look.
+// show prints the URL of the first order that is worth a look: a refunded one, whose page has a bit of everything.
 func (t *tally) show(url string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
