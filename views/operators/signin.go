@@ -158,7 +158,7 @@ func byPassword(p *ui.Page, l Login) templ.Component {
 	)
 }
 
-// NotAdmitted says why somebody whom the provider lets in may not come in here, and whom to ask.
+// NotAdmitted says why a person whom the provider lets in may not come in here, and whom to ask.
 func NotAdmitted(p *ui.Page, reason string) templ.Component {
 	return panel.Outside(p, "signin", tNotAdmitted, tNotAdmitted,
 		ui.Notice(p, "bad", reason), panel.LinkLine(link.SignIn("/", true), p.T(tAsAnother)))
