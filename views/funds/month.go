@@ -63,7 +63,7 @@ func (d MonthData) span(p *ui.Page) string {
 	return says
 }
 
-// period is what a statement shows a part of: the form asks for it, and leads to the ones beside it.
+// period chooses the days that a statement covers, with links to the periods before and after.
 type period struct {
 	path           string // "" = that of the page
 	fields         []templ.Component
@@ -71,7 +71,7 @@ type period struct {
 	earlier, later text.Text
 }
 
-// form asks for a period.
+// form is shown above the statement.
 func (x period) form(p *ui.Page) templ.Component {
 	all := append(slices.Clone(x.fields), ui.Button(p, ui.Act{Icon: "filter", Label: text.Show, Class: "primary"}))
 	if x.before != "" {
