@@ -196,6 +196,11 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, `action="/alerts/rules/success_rate"`) {
 			t.Errorf("%v: %d", wrong, got.Status)
 		}
+		for _, attribute := range []string{` type="number"`, ` min="0"`, ` step="any"`, ` required`} {
+			if !strings.Contains(inputTag(got.Body, "fire"), attribute) {
+				t.Errorf("%v: the field has no%s", wrong, attribute)
+			}
+		}
 		if typed(got.Body, "fire") != wrong[1] ||
 			!strings.Contains(got.Body, ">as agreed on the phone</textarea>") {
 			t.Errorf("%v: the typed values are lost", wrong)

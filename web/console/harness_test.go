@@ -39,10 +39,14 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *harness {
 	return h
 }
 
+// inputTag is the tag of a field of a form, whose attributes may come in any order; "" = the page has no such field.
+func inputTag(body, name string) string {
+	return regexp.MustCompile(`<input [^>]*name="` + regexp.QuoteMeta(name) + `"[^>]*>`).FindString(body)
+}
+
 // typed is what a field of a form shows; "" = the page has no such field.
 func typed(body, name string) string {
-	tag := regexp.MustCompile(`<input [^>]*name="` + regexp.QuoteMeta(name) + `"[^>]*>`).FindString(body)
-	_, value, _ := strings.Cut(tag, ` value="`)
+	_, value, _ := strings.Cut(inputTag(body, name), ` value="`)
 	value, _, _ = strings.Cut(value, `"`)
 	return value
 }

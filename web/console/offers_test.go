@@ -21,8 +21,8 @@ var (
 	pageLinks  = regexp.MustCompile(`<a\s[^>]*href="(/[^"]*)"`)
 )
 
-// further are pages beside those that all tests walk.
-var further = []string{
+// morePages are those of single subjects, which no browser test of all pages opens.
+var morePages = []string{
 	"/alerts", "/alerts?rule=success_rate", "/queues", "/queues/notify", "/queues/compensate", "/analytics", "/merchants/m1", "/merchants/m2",
 	"/operators", "/roles", "/settings", "/settings/approval", "/settings/skus/new", "/merchants/new", "/merchants/m1/settings", "/suppliers/new",
 }
@@ -68,7 +68,7 @@ func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	seen := append(h.details(t), allPages...)
-	for _, path := range further {
+	for _, path := range morePages {
 		seen = append(seen, namedPage{path: path})
 	}
 	routes := h.Routes()

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -423,7 +424,7 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	seen := append(h.details(t), allPages...)
-	for _, path := range further {
+	for _, path := range morePages {
 		seen = append(seen, namedPage{path: path})
 	}
 	cookie := h.SignIn(t, access.Support)
@@ -469,6 +470,11 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	h.Ready.Ask()
 	if got := h.Post(t, cookie, orderOne+"/note", form...); got.Status != http.StatusSeeOther {
 		t.Errorf("an act after recovery: %d", got.Status)
+	}
+	for role, cookie := range readers {
+		if !slices.ContainsFunc(seen, func(p namedPage) bool { return len(acting(t, h.Page(t, cookie, p.path).Body)) > 0 }) {
+			t.Errorf("after recovery no page offers %s an act", role)
+		}
 	}
 }
 
