@@ -50,8 +50,8 @@ var DisputeColumns = []ui.Column[disputeRow]{
 	ui.MoneyCol("amount", text.Amount, func(r disputeRow) (int64, string) { return r.Amount, r.Currency }),
 	ui.MoneyCol("fee", text.DisputeFee, func(r disputeRow) (int64, string) { return r.Fee, r.Currency }).ExportOnly(),
 	ui.MoneyCol("fee_returned", text.FeeReturned, func(r disputeRow) (int64, string) { return r.FeeBack, r.Currency }).ExportOnly(),
-	ui.WordCol("reason", text.Reason, func(p *ui.Page, r disputeRow) string { return p.T(ui.TextFor(wording.DisputeReasons, r.Reason)) }).
-		As("").Optional(),
+	ui.NoteCol("reason", text.Reason, func(p *ui.Page, r disputeRow) string { return p.T(ui.TextFor(wording.DisputeReasons, r.Reason)) }).
+		Optional(),
 	disputeStatus.PageOnly(), // files have it behind the time
 	ui.TimeCol("due_by", tDisputeDue, func(r disputeRow) *int64 { return r.DueBy }).With(disputeDue),
 	disputeStatus.ExportOnly(),

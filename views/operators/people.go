@@ -210,8 +210,8 @@ type PersonData struct {
 }
 
 var sessionColumns = []ui.Column[access.Session]{
-	ui.TextCol("device", tDevice, func(s access.Session) string { return s.Device }).As("nowrap"),
-	ui.TextCol("from", text.Address, func(s access.Session) string { return s.RemoteAddr }).As("mono small nowrap").
+	ui.TextCol("device", tDevice, func(s access.Session) string { return s.Device }).As(""),
+	ui.TextCol("from", text.Address, func(s access.Session) string { return s.RemoteAddr }).As("mono small").
 		With(func(p *ui.Page, s access.Session) templ.Component {
 			return panel.Spaced(panel.Text(s.RemoteAddr), ui.If(s.Here, ui.Styled("tag", p.T(tThisOne))))
 		}),

@@ -72,13 +72,14 @@ func TestNothingLiesOverTheTargetsOfALongList(t *testing.T) {
 	}
 }
 
-// lengthen gives merchants and suppliers long names, and writes a refund and a dispute whose numbers are as
-// long as they are outside of tests.
+// lengthen gives merchants and suppliers long names, has answers take long, and writes a refund and a dispute
+// whose numbers are as long as they are outside of tests.
 func (h *harness) lengthen(t *testing.T) {
 	t.Helper()
 	now := h.DB.Now()
 	change(t, h.DB, "UPDATE merchants SET name = 'Wuyi Mountain Rock Tea Trading'")
 	change(t, h.DB, "UPDATE suppliers SET name = 'Payments of the Eastern Region'")
+	change(t, h.DB, "UPDATE notify_attempts SET took_us = 30001000")
 	change(t, h.DB, "INSERT INTO refunds (id, refund_no, order_no, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount,"+
 		" currency, status, reason, created_at, finished_at) VALUES (7498, '385586301803429887', '385586301803429886', 2, 2, '', '', 1234567, 1,"+
 		" 1234567, 'CNY', 'returned', 'the buyer sent all of it back unopened', ?0, ?0)", now)
@@ -174,8 +175,17 @@ const examine = `(() => {
   return {
     Theme: d.documentElement.dataset.theme, Language: d.documentElement.lang,
     Overflow: Math.max(0, d.documentElement.scrollWidth - d.documentElement.clientWidth), Violations: violations,
-    Wide: [...d.querySelectorAll(".table-wrap")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute("aria-label") + " by " + (e.scrollWidth - e.clientWidth) + " px"),
   };
+})()`
+
+// tooWide are the tables that are wider than their place, with the moments in their cells as long
+// as they get: what a list of the last day shows depends on the time of the day otherwise.
+const tooWide = `(() => {
+  const moments = [...document.querySelectorAll("td time")], texts = moments.map(e => e.textContent);
+  for (const e of moments) e.textContent = "2025-12-31 23:59";
+  const wide = [...document.querySelectorAll(".table-wrap")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute("aria-label") + " by " + (e.scrollWidth - e.clientWidth) + " px");
+  moments.forEach((e, i) => e.textContent = texts[i]);
+  return wide;
 })()`
 
 // tooSmallForAThumb are the controls that are drawn and less than 44 px high: every act must be
