@@ -118,7 +118,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 
 	// One goes away: the frames of the other go on.
 	a.Cut()
-	<-a.End
+	a.Over(t)
 	h.onBatch(t, ops, path, "resume")
 	b.Until(t, `data-state="running"`)
 	e := b.Until(t, `data-state="done"`)

@@ -38,7 +38,7 @@ func TestLiveShowsWhatChangesAndFillsTheGapAfterACut(t *testing.T) {
 		t.Error("a panel that did not change was sent again")
 	}
 	w.Cut()
-	<-w.End
+	w.Over(t)
 	h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, 5858) })
 	again := h.watch(t, cookie, "/_/live?lang=en&topics=risk,attention", "Last-Event-ID", seen.ID)
 	again.Until(t, "101.00")
@@ -86,11 +86,7 @@ func TestLiveEndsWithTheServer(t *testing.T) {
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("the shutdown waited %s for a stream", took)
 	}
-	select {
-	case <-w.End:
-	case <-time.After(time.Minute):
-		t.Error("the stream outlived the server")
-	}
+	w.Over(t)
 }
 
 func TestLiveNeedsASessionAndAnEventSource(t *testing.T) {

@@ -102,21 +102,26 @@ func (s *Source) Next(t testing.TB) Event {
 // Until waits for an event that contains a text.
 func (s *Source) Until(t testing.TB, text string) Event {
 	t.Helper()
-	for range 50 {
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); {
 		if e := s.Next(t); strings.Contains(e.Data, text) {
 			return e
 		}
 	}
-	t.Fatalf("50 events without %q", text)
+	t.Fatalf("no event with %q within %s", text, maxWait)
 	return Event{}
 }
 
-// Over waits for the end of the stream.
+// Over waits for the end of the stream. It goes on reading: what nobody takes would keep the end back.
 func (s *Source) Over(t testing.TB) {
 	t.Helper()
-	select {
-	case <-s.End:
-	case <-time.After(maxWait):
-		t.Fatalf("the stream is open after %s", maxWait)
+	deadline := time.After(maxWait)
+	for {
+		select {
+		case <-s.events:
+		case <-s.End:
+			return
+		case <-deadline:
+			t.Fatalf("the stream is open after %s", maxWait)
+		}
 	}
 }

@@ -1,0 +1,22 @@
+package livetest
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// The end of a stream is seen behind more events than are kept for who takes none.
+func TestTheEndIsSeenBehindManyEvents(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 300 {
+			fmt.Fprint(w, "event: alive\ndata: .\n\n")
+		}
+	}))
+	t.Cleanup(server.Close)
+	s := Open(t, server.URL)
+	s.Next(t)
+	s.Over(t)
+}
