@@ -28,12 +28,13 @@ func (p *Page) Supplier(code string) string {
 	return cmp.Or(p.Names.SupplierName(code), code)
 }
 
-// named shows a name and has the code as its value and its tooltip.
+// named shows a name, which lists cut off, and has the code as its value: the tooltip has both.
 func named(code, name string) Cell {
-	if name == code {
-		return Cell{Text: code}
+	title := code
+	if name != code {
+		title = name + " · " + code
 	}
-	return Cell{Text: code, Show: name, Title: code}
+	return Cell{Text: code, Show: name, Title: title}
 }
 
 // MerchantCol is a column of merchants: names on the page, codes in files.

@@ -132,10 +132,10 @@ func TestListsNameMerchantsAndSuppliers(t *testing.T) {
 	}
 	h.ReadSettings(t)
 	for path, wants := range map[string][]string{
-		"/orders?lang=en&merchant=m1": {`title="m1">Galaxy</td>`, `title="quick">Quick Pay</td>`, `<b>Galaxy</b>`},
-		orderOne + "?lang=en":         {`title="m1">Galaxy</dd>`, `title="quick">Quick Pay</dd>`},
+		"/orders?lang=en&merchant=m1": {`title="Galaxy · m1">Galaxy</td>`, `title="Quick Pay · quick">Quick Pay</td>`, `<b>Galaxy</b>`},
+		orderOne + "?lang=en":         {`title="Galaxy · m1">Galaxy</dd>`, `title="Quick Pay · quick">Quick Pay</dd>`},
 		"/suppliers?lang=en":          {`title="quick">Quick Pay</a>`},
-		"/callbacks?lang=en":          {`title="quick">Quick Pay</td>`},
+		"/callbacks?lang=en":          {`title="Quick Pay · quick">Quick Pay</td>`},
 	} {
 		body := h.Page(t, cookie, path).Body
 		for _, want := range wants {
