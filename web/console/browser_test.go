@@ -324,6 +324,17 @@ func takeScreenshot(t *testing.T, ctx context.Context, name string) {
 //go:embed testdata/axe/axe.min.js
 var axe string
 
+// parsedOnce has axe parse each colour once: it does so for every text, and for everything behind it.
+const parsedOnce = `;(() => {
+  const color = axe.commons.color.Color.prototype, parse = color.parseString, known = new Map();
+  color.parseString = function (text) {
+    const c = known.get(text);
+    if (c) [this.r, this.g, this.b, this.alpha] = c;
+    else known.set(text, (parse.call(this, text), [this.r, this.g, this.b, this.alpha]));
+    return this;
+  };
+})()`
+
 // violations runs axe on the page that is open and returns what it found: the
 // rules of WCAG 2.2 AA and its best practices. It runs in a world of its own, as
 // an extension would: the page's own policy forbids it there.
@@ -345,8 +356,14 @@ func breaches(t *testing.T, ctx context.Context, rules string) []string {
 		if err != nil {
 			return err
 		}
-		if _, thrown, err := runtime.Evaluate(axe).WithContextID(world).Do(ctx); err != nil || thrown != nil {
-			return fmt.Errorf("load axe: %v %v", err, thrown)
+		loaded, _, err := runtime.Evaluate("typeof axe === 'object'").WithContextID(world).Do(ctx)
+		if err != nil {
+			return err
+		}
+		if string(loaded.Value) != "true" { // not yet: an earlier look at this page leaves its world
+			if _, thrown, err := runtime.Evaluate(axe + parsedOnce).WithContextID(world).Do(ctx); err != nil || thrown != nil {
+				return fmt.Errorf("load axe: %v %v", err, thrown)
+			}
 		}
 		ask := `axe.run(document, {runOnly: ` + rules + `, resultTypes: ["violations"]})
   .then(r => r.violations.map(v => v.id + " (" + v.nodes.length + "): " + v.nodes[0].html.slice(0, 160) + " – " + v.nodes[0].failureSummary.slice(0, 200)))`
@@ -377,18 +394,25 @@ func left(err error) bool {
 }
 
 // TestABrowserComplainsWhereThereIsCause is the negative control: a page that
-// breaks the policy and leaves our origin is seen.
+// breaks the policy and leaves our origin is seen, and what axe finds on a second look.
 func TestABrowserComplainsWhereThereIsCause(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	ctx, said := newBrowser(t, h.Addr)
-	script, _ := json.Marshal(`<p style="color:red">x</p><img src="http://127.0.0.1:1/x.png">`)
-	run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/login"), chromedp.WaitReady("main"),
-		chromedp.Evaluate("document.body.insertAdjacentHTML('beforeend', "+string(script)+
-			"); new Promise(done => setTimeout(() => done(true), 300))", nil,
-			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	if found := violations(t, ctx); !strings.Contains(strings.Join(found, "; "), "image-alt") {
-		t.Errorf("an image without a text was not found: %q", found)
+	script, _ := json.Marshal(`<p style="color:red">x</p><img src="http://127.0.0.1:1/x.png"><p id="faint">too faint to be read</p>`)
+	run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/login"), chromedp.WaitReady("main"))
+	if found := violations(t, ctx); len(found) > 0 {
+		t.Errorf("before there is cause: %q", found)
+	}
+	run(t, ctx, chromedp.Evaluate("document.body.insertAdjacentHTML('beforeend', "+string(script)+
+		"); Object.assign(document.getElementById('faint').style, {color: '#bbbbbb', background: '#ffffff'});"+
+		" new Promise(done => setTimeout(() => done(true), 300))", nil,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	found := strings.Join(violations(t, ctx), "; ")
+	for _, rule := range []string{"image-alt", "color-contrast"} {
+		if !strings.Contains(found, rule) {
+			t.Errorf("%s was not found: %s", rule, found)
+		}
 	}
 	all := strings.Join(said.take(), "; ")
 	if !strings.Contains(strings.ToLower(all), "content security policy") {

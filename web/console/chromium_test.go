@@ -84,7 +84,9 @@ func startChromium() (err error) {
 	} {
 		options = append(options, chromedp.Flag(f, true))
 	}
-	options = append(options, chromedp.Flag("font-render-hinting", "none"))
+	// Scripts run for seconds in a window, axe above all: no time for the interpreter, nor for small rounds of garbage.
+	options = append(options, chromedp.Flag("font-render-hinting", "none"),
+		chromedp.Flag("js-flags", "--always-sparkplug --min-semi-space-size=64"))
 	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // events newer than the library
 	c.ctx, c.cancel = ctx, func() { cancel(); cancelAllocator() }
