@@ -1,10 +1,8 @@
 package partners
 
 import (
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -45,21 +43,6 @@ func supplierFlow(p *ui.Page, s supplierHealth) templ.Component {
 	}
 	count := panel.Anchor(callbacksOf(s.Code, ""), perMinute(now))
 	return templ.Join(panel.Box("", count), ui.Styled("muted small sub", weekAgo))
-}
-
-// markColour is the class of the colour of a supplier's mark.
-func markColour(code string) string {
-	sum := 0
-	for _, b := range []byte(code) {
-		sum += int(b)
-	}
-	return "m" + strconv.Itoa(sum%4)
-}
-
-// initial is the first letter of a name.
-func initial(name string) string {
-	r, _ := utf8.DecodeRuneInString(name)
-	return strings.ToUpper(string(r))
 }
 
 // suppliersShown is how many suppliers the overview shows.
