@@ -195,6 +195,13 @@ const tooSmallForAThumb = `(() => {
   return [...controls].filter(e => e.getClientRects().length > 0 && e.getBoundingClientRect().height < 43.5).map(e => Math.round(e.getBoundingClientRect().height) + " px: " + e.outerHTML.slice(0, 90));
 })()`
 
+// tooNarrow are the lines of cards, which tables are on a phone, that do not have the card's whole width.
+const tooNarrow = `(() => {
+  const lines = [...document.querySelectorAll(".cards tbody td:not(.pick)")].filter(e => e.getClientRects().length > 0);
+  return lines.filter(e => e.getBoundingClientRect().width < e.parentElement.getBoundingClientRect().width - 29)
+    .map(e => Math.round(e.getBoundingClientRect().width) + " px: " + e.outerHTML.slice(0, 90));
+})()`
+
 // stepTime is long, since it is reached only where something is wrong or the machine is busy.
 const stepTime = 3 * time.Minute
 

@@ -124,6 +124,10 @@ func (w *window) visit(t *testing.T, url, ready, name, language, theme string, w
 			if run(t, w.ctx, chromedp.Evaluate(tooSmallForAThumb, &small)); len(small) > 0 {
 				t.Errorf("hard to touch: %s", strings.Join(small, "; "))
 			}
+			var narrow []string
+			if run(t, w.ctx, chromedp.Evaluate(tooNarrow, &narrow)); len(narrow) > 0 {
+				t.Errorf("narrower than their card: %s", strings.Join(narrow, "; "))
+			}
 		}
 		if *screenshots != "" && (i == 0 || width == phoneWidth) {
 			takeScreenshot(t, w.ctx, picture)
