@@ -48,6 +48,7 @@
       if (answer.ok) found = await answer.text();
     } catch {} // Enter then leads to the page of the search
     if (mine !== asked) return;
+    if (q === text()) hits.removeAttribute("aria-busy");
     hits.innerHTML = found;
     here(q.toLowerCase().split(/\s+/));
     const all = options();
@@ -86,6 +87,7 @@
   input.addEventListener("input", () => {
     opens = false;
     chosen = null;
+    hits.setAttribute("aria-busy", "true"); // what is shown is for the text before
     clearTimeout(timer);
     timer = setTimeout(look, 120);
   });

@@ -39,11 +39,12 @@ func ctrlK(modifier input.Modifier) chromedp.Action {
 var paletteOpen = becomes(
 	`document.querySelector("#palette").open && document.activeElement.matches("#palette input") && document.querySelectorAll("#hits [role=option]").length > 5`)
 
-// marks waits until the palette's marked line leads to an address of this site.
+// marks waits until the palette's lines are those of what was typed last, and the marked one leads
+// to an address of this site.
 func marks(path string) chromedp.Action {
 	return becomes(
 		fmt.Sprintf(
-			`document.querySelector("#hits [aria-selected=true]")?.getAttribute("href") === %q && document.activeElement.getAttribute("aria-activedescendant") === document.querySelector("#hits [aria-selected=true]").id`, path))
+			`!document.querySelector("#hits[aria-busy]") && document.querySelector("#hits [aria-selected=true]")?.getAttribute("href") === %q && document.activeElement.getAttribute("aria-activedescendant") === document.querySelector("#hits [aria-selected=true]").id`, path))
 }
 
 // The palette is used by keyboard alone: it leads to a page, opens the dialog of an act without
