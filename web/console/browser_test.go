@@ -182,7 +182,7 @@ const examine = `(() => {
 // as they get: what a list of the last day shows depends on the time of the day otherwise.
 const tooWide = `(() => {
   const moments = [...document.querySelectorAll("td time")], texts = moments.map(e => e.textContent);
-  for (const e of moments) e.textContent = "2025-12-31 23:59";
+  for (const e of moments) if (e.textContent.length < 16) e.textContent = "2025-12-31 23:59";
   const wide = [...document.querySelectorAll(".table-wrap")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute("aria-label") + " by " + (e.scrollWidth - e.clientWidth) + " px");
   moments.forEach((e, i) => e.textContent = texts[i]);
   return wide;
