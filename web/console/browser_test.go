@@ -178,8 +178,8 @@ const examine = `(() => {
   };
 })()`
 
-// tooWide are the tables that are wider than their place, with the moments in their cells as long
-// as they get: what a list of the last day shows depends on the time of the day otherwise.
+// tooWide are the tables that are wider than their place, with the longest times that cells
+// can show. Which ones they show depends on the time of day.
 const tooWide = `(() => {
   const moments = [...document.querySelectorAll("td time")], texts = moments.map(e => e.textContent);
   for (const e of moments) if (e.textContent.length < 16) e.textContent = "2025-12-31 23:59";
@@ -331,7 +331,7 @@ func takeScreenshot(t *testing.T, ctx context.Context, name string) {
 //go:embed testdata/axe/axe.min.js
 var axe string
 
-// parsedOnce has axe parse each colour once: it does so for every text, and for everything behind it.
+// parsedOnce caches the colours that axe parses. Otherwise it parses them again for each element.
 const parsedOnce = `;(() => {
   const color = axe.commons.color.Color.prototype, parse = color.parseString, known = new Map();
   color.parseString = function (text) {
@@ -367,7 +367,7 @@ func breaches(t *testing.T, ctx context.Context, rules string) []string {
 		if err != nil {
 			return err
 		}
-		if string(loaded.Value) != "true" { // not yet: an earlier look at this page leaves its world
+		if string(loaded.Value) != "true" { // the world lasts as long as the page
 			if _, thrown, err := runtime.Evaluate(axe + parsedOnce).WithContextID(world).Do(ctx); err != nil || thrown != nil {
 				return fmt.Errorf("load axe: %v %v", err, thrown)
 			}

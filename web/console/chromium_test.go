@@ -84,7 +84,7 @@ func startChromium() (err error) {
 	} {
 		options = append(options, chromedp.Flag(f, true))
 	}
-	// Scripts run for seconds in a window, axe above all: no time for the interpreter, nor for small rounds of garbage.
+	// axe runs for seconds: compile scripts at once, and collect garbage less often.
 	options = append(options, chromedp.Flag("font-render-hinting", "none"),
 		chromedp.Flag("js-flags", "--always-sparkplug --min-semi-space-size=64"))
 	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...)

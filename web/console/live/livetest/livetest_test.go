@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The end of a stream is seen behind more events than are kept for who takes none.
+// A source sees the end of a stream even after more unread events than it buffers.
 func TestTheEndIsSeenBehindManyEvents(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
