@@ -87,7 +87,7 @@
   input.addEventListener("input", () => {
     opens = false;
     chosen = null;
-    hits.setAttribute("aria-busy", "true"); // what is shown is for the text before
+    hits.setAttribute("aria-busy", "true"); // the options are still those of the previous text
     clearTimeout(timer);
     timer = setTimeout(look, 120);
   });

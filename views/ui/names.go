@@ -28,7 +28,7 @@ func (p *Page) Supplier(code string) string {
 	return cmp.Or(p.Names.SupplierName(code), code)
 }
 
-// named shows a name, which lists cut off, and has the code as its value: the tooltip has both.
+// named shows a name; its value is the code. The tooltip has both, since lists may cut the name off.
 func named(code, name string) Cell {
 	title := code
 	if name != code {
